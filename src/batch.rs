@@ -1,0 +1,61 @@
+//! Many queries at once: hash and prefetch some keys ahead of the one that is being answered.
+
+/// How many keys are under way at once. Measured best between 20 and 32 on tables beyond the cache: enough to
+/// cover the latency of a miss, few enough for the processor's fill buffers.
+const RING: usize = 24;
+
+/// Answers all `keys` in order. `prepare` hashes a key and prefetches what `answer` is going to read.
+#[inline]
+pub(crate) fn contains_many<K, P: Copy>(
+    keys: &[K],
+    answers: &mut Vec<bool>,
+    prepare: impl Fn(&K) -> P,
+    answer: impl Fn(P) -> bool,
+) {
+    answers.clear();
+    answers.reserve(keys.len());
+    let Some(first) = keys.first() else { return };
+    let mut ring = [prepare(first); RING];
+    let ahead = keys.len().min(RING);
+    for (place, key) in ring.iter_mut().zip(keys).skip(1) {
+        *place = prepare(key);
+    }
+    let mut place = 0;
+    for key in &keys[ahead..] {
+        let prepared = std::mem::replace(&mut ring[place], prepare(key));
+        answers.push(answer(prepared));
+        place = if place + 1 == RING { 0 } else { place + 1 };
+    }
+    // With fewer keys than places, `place` is 0 and the ring is filled up to `ahead`.
+    let rest = if keys.len() < RING { 0..ahead } else { place..place + RING };
+    answers.extend(rest.map(|place| answer(ring[place % RING])));
+}
+
+/// Asks the processor to fetch the cache line at `address`. Never faults, whatever the address.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program can observe and faults on no address; SSE is part of
+    // every x86-64 processor.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch(address.cast(), _MM_HINT_T0);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RING, contains_many};
+
+    #[test]
+    fn every_batch_size_answers_every_key_once_and_in_order() {
+        for len in (0..4 * RING).chain([1_000, 1_001]) {
+            let keys: Vec<usize> = (0..len).collect();
+            let mut answers = vec![true; 3];
+            contains_many(&keys, &mut answers, |&key| key, |key| key % 3 == 0);
+            assert_eq!(answers, keys.iter().map(|key| key % 3 == 0).collect::<Vec<_>>(), "{len} keys");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What can go wrong, one type per operation: the values that led to it, and what to do about it.
+
+use thiserror::Error;
+
+/// A builder was asked for a filter that cannot exist.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Capacity 0 was asked for, or none at all.
+    #[error("a filter of capacity 0 holds no key; ask for at least 1")]
+    ZeroCapacity,
+    /// More keys than the hash bits can tell apart.
+    #[error("capacity {capacity} is beyond {max}, the most keys that this filter addresses at this rate")]
+    CapacityTooLarge {
+        /// What was asked for.
+        capacity: usize,
+        /// The most that can be met with the other parameters as they are.
+        max: usize,
+    },
+    /// The rate is no probability, or one that this filter cannot meet.
+    #[error("false-positive rate {rate} cannot be met; choose one from {min:e} to {max}")]
+    RateOutOfRange {
+        /// What was asked for.
+        rate: f64,
+        /// The smallest rate that can be met.
+        min: f64,
+        /// The largest rate that makes sense.
+        max: f64,
+    },
+    /// Some other parameter is out of its range.
+    #[error("{name} = {value} is out of range; choose from {min} to {max}")]
+    OutOfRange {
+        /// The builder's method.
+        name: &'static str,
+        /// What was asked for.
+        value: f64,
+        /// The smallest value allowed.
+        min: f64,
+        /// The largest value allowed.
+        max: f64,
+    },
+    /// Two parameters contradict each other.
+    #[error("{first} and {second} cannot both be given; leave one out")]
+    Conflict {
+        /// One of the builder's methods.
+        first: &'static str,
+        /// The other one.
+        second: &'static str,
+    },
+    /// The memory is not to be had.
+    #[error("{bytes} bytes of memory could not be allocated; ask for a smaller capacity or a larger rate")]
+    OutOfMemory {
+        /// How many bytes the filter would take.
+        bytes: usize,
+    },
+}
+
+/// A filter had no room for another key. It is unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("the filter is full: it holds {len} keys of {capacity}; remove some, or build it larger or growable")]
+pub struct FullError {
+    /// How many keys it holds.
+    pub len: usize,
+    /// How many it was built for.
+    pub capacity: usize,
+}
+
+/// Two filters could not be merged. Both are unchanged.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// Their hash functions differ, so that their fingerprints mean different keys.
+    #[error("filters of different seeds or hash functions cannot be merged; build both with one seed")]
+    HashMismatch,
+    /// Their fingerprints are cut differently.
+    #[error("the filters differ in {what}: {left} and {right}; build both with the same parameters")]
+    ShapeMismatch {
+        /// Which parameter differs.
+        what: &'static str,
+        /// Its value in the filter that is merged into.
+        left: u64,
+        /// Its value in the other filter.
+        right: u64,
+    },
+    /// The union does not fit.
+    #[error("{needed} keys do not fit into a filter of capacity {capacity}; merge into a larger one")]
+    Full {
+        /// How many keys the union has.
+        needed: usize,
+        /// How many fit.
+        capacity: usize,
+    },
+    /// The memory for the union is not to be had.
+    #[error("{bytes} bytes of memory could not be allocated for the union")]
+    OutOfMemory {
+        /// How many bytes it would take.
+        bytes: usize,
+    },
+}
+
+/// An operation of an adaptive filter failed. Filter and remote are as they were before it.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum AdaptiveError<E> {
+    /// There was no room for the key.
+    #[error(transparent)]
+    Full(#[from] FullError),
+    /// The remote failed; its error is inside.
+    #[error("the remote failed: {0}")]
+    Remote(#[source] E),
+    /// The remote does not hold the keys that the filter stored there.
+    #[error(
+        "the remote holds {found} keys at address {address} where the filter knows of {expected}; \
+         it belongs to another filter or has lost writes: rebuild the filter from the stored keys"
+    )]
+    Inconsistent {
+        /// The remote address that was read.
+        address: u64,
+        /// How many keys the filter stored there.
+        expected: usize,
+        /// How many the remote returned.
+        found: usize,
+    },
+    /// The memory for a larger table is not to be had.
+    #[error("{bytes} bytes of memory could not be allocated")]
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+/// An invariant of a filter does not hold: memory was corrupted, or there is a bug in this crate.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("broken invariant: {0}")]
+pub struct InvariantError(pub(crate) String);
+
+impl InvariantError {
+    /// Describes a violation that was found.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+/// Returns an [`InvariantError`] unless the condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::error::InvariantError::new(format!($($message)+)));
+        }
+    };
+}
+pub(crate) use ensure;

@@ -1,0 +1,323 @@
+//! From the bytes of a key to hash bits: 128 at once, and as many more as a filter asks for.
+//!
+//! Everything that a filter knows of a key is a function of its [`Digest`]: 128 keyed hash bits. Further bits
+//! come from hashing the digest again with a counter ([`KeyHasher::rehash`]), never from wrapping around to
+//! bits that were used before. A filter that needs a fresh hash function (after a rebuild, or behind a moving
+//! frontier) numbers its functions with the same counter. Two keys that differ are told apart for ever unless
+//! all 128 bits of their digests agree.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use siphasher::sip128::SipHasher24;
+use twox_hash::XxHash3_128;
+
+use crate::Key;
+
+/// The secret that makes a filter's hash function its own.
+///
+/// Filters take theirs from the operating system unless the builder is given one, so that nobody outside can
+/// aim at the filter; a given seed makes everything repeatable, and two filters merge only if their seeds agree.
+///
+/// ```
+/// use besom::Seed;
+///
+/// assert_eq!(Seed::from(7_u64), Seed::from(7_u128));
+/// assert_ne!(Seed::random(), Seed::random());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seed(u128);
+
+impl Seed {
+    /// A seed that nobody outside this process can guess, from the operating system's randomness.
+    #[must_use]
+    pub fn random() -> Self {
+        // RandomState draws its keys from the operating system, and is the only such source in `std`.
+        let word = || u128::from(RandomState::new().build_hasher().finish());
+        Self(word() << 64 | word())
+    }
+
+    /// The seed as a number, to be written down and given to another builder.
+    #[must_use]
+    pub fn to_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl From<u64> for Seed {
+    fn from(seed: u64) -> Self {
+        Self(u128::from(seed))
+    }
+}
+
+impl From<u128> for Seed {
+    fn from(seed: u128) -> Self {
+        Self(seed)
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seed({:#x})", self.0)
+    }
+}
+
+/// 128 hash bits of one key under one seed.
+///
+/// Whoever asks many filters of one seed about the same key hashes once and hands the digest to each
+/// ([`Filter::contains_digest`](crate::Filter::contains_digest)).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Digest {
+    /// The half that filters place a key by.
+    pub hi: u64,
+    /// The half that fingerprints continue with.
+    pub lo: u64,
+}
+
+impl Digest {
+    /// The digest whose upper half is `hi`.
+    #[inline]
+    #[must_use]
+    pub const fn from_u128(bits: u128) -> Self {
+        Self { hi: (bits >> 64) as u64, lo: bits as u64 }
+    }
+
+    /// All 128 bits, [`hi`](Self::hi) above [`lo`](Self::lo).
+    #[inline]
+    #[must_use]
+    pub const fn to_u128(self) -> u128 {
+        (self.hi as u128) << 64 | self.lo as u128
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({:016x}_{:016x})", self.hi, self.lo)
+    }
+}
+
+/// A keyed 128-bit hash function that is stable across platforms and versions.
+///
+/// Two are provided: [`Xxh3`], the default, and [`SipHash`] for keys chosen by an attacker who may learn
+/// something of the filter's answers and has time to use it.
+pub trait KeyHasher: Clone + fmt::Debug + PartialEq {
+    /// The function with this seed.
+    fn with_seed(seed: Seed) -> Self;
+
+    /// The seed it was made with.
+    fn seed(&self) -> Seed;
+
+    /// The digest of a key's bytes.
+    fn digest(&self, bytes: &[u8]) -> Digest;
+
+    /// The `counter`-th further 128 bits of the key with this digest; independent for every counter.
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest;
+
+    /// The digest of a key.
+    #[inline]
+    fn digest_key<K: Key + ?Sized>(&self, key: &K) -> Digest {
+        key.with_bytes(|bytes| self.digest(bytes))
+    }
+}
+
+/// XXH3 with 128 bits: the fastest choice, and the default.
+///
+/// ```
+/// use besom::{KeyHasher, Xxh3};
+///
+/// let hash = Xxh3::with_seed(7_u64.into());
+/// assert_eq!(hash.digest_key("key"), hash.digest(b"key"));
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Xxh3 {
+    seed: Seed,
+    /// XXH3 takes 64 bits: both halves of the seed, folded so that a 64-bit seed stays itself.
+    folded: u64,
+}
+
+impl KeyHasher for Xxh3 {
+    fn with_seed(seed: Seed) -> Self {
+        Self { seed, folded: (seed.0 as u64) ^ ((seed.0 >> 64) as u64).rotate_left(32) }
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        Digest::from_u128(XxHash3_128::oneshot_with_seed(self.folded, bytes))
+    }
+
+    #[inline]
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        self.digest(&rehash_input(digest, counter))
+    }
+}
+
+impl fmt::Debug for Xxh3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Xxh3({:?})", self.seed)
+    }
+}
+
+/// SipHash-2-4 with 128 bits: a pseudorandom function, for keys that an attacker chooses.
+///
+/// Costs about eight times as much as [`Xxh3`] on short keys.
+///
+/// ```
+/// use besom::{KeyHasher, SipHash};
+///
+/// let hash = SipHash::with_seed(7_u64.into());
+/// assert_ne!(hash.digest(b"a"), hash.digest(b"b"));
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct SipHash {
+    seed: Seed,
+}
+
+impl KeyHasher for SipHash {
+    fn with_seed(seed: Seed) -> Self {
+        Self { seed }
+    }
+
+    fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        let key = self.seed.0.to_le_bytes();
+        let hash = SipHasher24::new_with_key(&key).hash(bytes);
+        Digest { hi: hash.h1, lo: hash.h2 }
+    }
+
+    #[inline]
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        self.digest(&rehash_input(digest, counter))
+    }
+}
+
+impl fmt::Debug for SipHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SipHash({:?})", self.seed)
+    }
+}
+
+/// 24 bytes: a length that keys may have too, which is harmless, since nobody outside knows a digest.
+#[inline]
+fn rehash_input(digest: Digest, counter: u64) -> [u8; 24] {
+    let mut input = [0; 24];
+    input[..8].copy_from_slice(&digest.lo.to_le_bytes());
+    input[8..16].copy_from_slice(&digest.hi.to_le_bytes());
+    input[16..].copy_from_slice(&counter.to_le_bytes());
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: any change of the hash of any key type. A saved filter would then lose its keys, so these
+    //! numbers never change; XXH3's agree with the reference implementation's.
+    use super::*;
+
+    fn golden<H: KeyHasher>(seed: u128) -> Vec<u128> {
+        let hash = H::with_seed(seed.into());
+        let long: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        let digests = [
+            hash.digest_key(""),
+            hash.digest_key("besom"),
+            hash.digest_key(&b"besom"[..]),
+            hash.digest_key(&1_u8),
+            hash.digest_key(&1_u16),
+            hash.digest_key(&1_u32),
+            hash.digest_key(&1_u64),
+            hash.digest_key(&1_usize),
+            hash.digest_key(&-1_i64),
+            hash.digest_key(&1_u128),
+            hash.digest_key(&long),
+            hash.rehash(hash.digest_key(&1_u64), 1),
+            hash.rehash(hash.digest_key(&1_u64), 2),
+        ];
+        digests.map(Digest::to_u128).to_vec()
+    }
+
+    #[test]
+    fn xxh3_never_changes() {
+        assert_eq!(
+            golden::<Xxh3>(7),
+            [
+                0x76a30bdf_56cdfa2c_cb4aa04f_e72c771f,
+                0x91124bbf_e0f2e2a2_c122bafa_32fe16cc,
+                0x91124bbf_e0f2e2a2_c122bafa_32fe16cc,
+                0xd5b78bde_a9181961_cd212f8d_d32fd172,
+                0x180469ef_fc8d069e_98e5a5a7_afdbdb6e,
+                0x8d6b6bfa_c49273b1_1cfdeb3a_2fbe459a,
+                0xc0aebf56_68b36538_c0685839_fb6d6520,
+                0xc0aebf56_68b36538_c0685839_fb6d6520,
+                0xfade1ed2_3b93aa12_0a8715c5_7e7e3786,
+                0x26653579_69d228ad_2b232812_1561e1c5,
+                0xc2c99647_473416e4_fb6e8de2_c753ce8b,
+                0xff290c73_6539d15b_08f0b7d1_5cd983d9,
+                0x9cda6468_d87d8ea6_138f6941_5ecb5b19,
+            ]
+        );
+        assert_eq!(
+            golden::<Xxh3>(7 << 64 | 9),
+            [
+                0x5d83e797_d8561425_a0cbf2f3_72180dee,
+                0x22f25a0b_bc2d7970_e77d1a24_04bbebf8,
+                0x22f25a0b_bc2d7970_e77d1a24_04bbebf8,
+                0xde14ef62_8719657a_823d226f_06735bcb,
+                0x23bbe3ab_7f5e9739_c436172a_592aefbd,
+                0xeae99122_2598f520_b8f9dbf3_233d73ec,
+                0xd35760e0_021a87d1_237049a8_fd9c7077,
+                0xd35760e0_021a87d1_237049a8_fd9c7077,
+                0x04471f3d_7fa2d7f7_0fbc3eb8_3d3f76c1,
+                0xca9b769c_158c537b_d62df5b0_8967a25c,
+                0xfbc46b37_1e4041f0_7221fd91_2a7a8e0d,
+                0x954df2fe_d531783d_335b0413_3b1fca96,
+                0xcf539b05_6ec80691_fb70b577_a81a843b,
+            ]
+        );
+    }
+
+    #[test]
+    fn siphash_never_changes() {
+        assert_eq!(
+            golden::<SipHash>(7),
+            [
+                0xff47e20f_d1734855_c1ddb3d5_ef94a8ca,
+                0x671ea525_989acc84_1e43c7dd_1802a768,
+                0x671ea525_989acc84_1e43c7dd_1802a768,
+                0x56bc1123_0f2e0285_6af49a60_59e0b3f9,
+                0x7e833fb2_d9122091_c6d39db5_ece55d8e,
+                0xa90a2887_f6f634b7_406e19ab_73a4bbf5,
+                0x8b7badcf_79e437dc_3a0e3f18_2622f41e,
+                0x8b7badcf_79e437dc_3a0e3f18_2622f41e,
+                0xee39bc50_303b9003_d2902ef9_200e6d84,
+                0x95a99831_674bb85b_88c12caf_dc135db9,
+                0x17eadc36_6563d811_0d0b0676_68a9a5d9,
+                0xfa8501a1_ec51fc7a_f178162a_19fe475a,
+                0x4f952ac5_12ffe155_1cc01100_37563e43,
+            ]
+        );
+        assert_eq!(
+            golden::<SipHash>(7 << 64 | 9),
+            [
+                0x5e924304_b9f0a3fa_f51012e5_edfb840a,
+                0xe7156e2e_c87bd419_75624ec6_5841b11d,
+                0xe7156e2e_c87bd419_75624ec6_5841b11d,
+                0xbf6e06b1_da500550_ef211a05_d00efd48,
+                0xf4a304d5_2c037faa_6e9604ea_5a3fe29b,
+                0xe3de4475_ea9bfc39_30c2ce0b_f9aec210,
+                0x88d94b7e_dafc1f55_c8eef5b7_5f979744,
+                0x88d94b7e_dafc1f55_c8eef5b7_5f979744,
+                0x82a6805d_80cc1caa_f6f318a2_484b9233,
+                0x083a0534_914f0216_2cc470e0_1e7f1247,
+                0xf8324608_cac0d054_1320266f_13482785,
+                0x18ae04e6_33d43ba0_9b3f3040_d2339a35,
+                0x433fc18a_3b5db10c_cc47a792_c399e363,
+            ]
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! Adaptive membership filters.
+//!
+//! A filter stands in memory in front of slow data and answers "certainly absent" or "maybe present". An
+//! ordinary one repeats each of its false positives for ever; an *adaptive* one repairs every false positive
+//! that it is told of.
+
+mod batch;
+mod bits;
+mod error;
+mod filter;
+mod hash;
+mod key;
+mod remote;
+#[cfg(test)]
+mod testing;
+
+pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
+pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
+pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
+pub use key::Key;
+pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
