@@ -1,9 +1,11 @@
 //! Bits in words: rank and select, packed slots, and which instruction set to use for them.
 
+mod aligned;
 mod isa;
 mod packed;
 mod word;
 
+pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use isa::Isa;
 pub(crate) use packed::PackedSlots;
 pub(crate) use word::{low_mask, rank, select};
