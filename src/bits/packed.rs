@@ -1,36 +1,35 @@
-//! An array of unsigned integers of any width up to 32 bits, packed without gaps.
+//! An array of unsigned integers of any width up to 56 bits, packed without gaps.
 
 use super::low_mask;
 
 /// `len` slots of `width` bits each, all zero at first.
 ///
 /// ```text
-/// words   |0               63|64             127| …
-/// slots   |0      |1      |2      |3      |4      |    slot i at bits i·width .. (i+1)·width
+/// bytes   |0      |1      |2      |3      |4      | …
+/// slots   |0        |1        |2        |3        |    slot i at bits i·width .. (i+1)·width, low bits first
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackedSlots {
-    /// One word more than the slots need, so that every slot can be read as part of two neighbouring words.
-    words: Vec<u64>,
+    /// Eight bytes more than the slots need, so that a whole word can be read from every byte that a slot
+    /// begins in.
+    bytes: Vec<u8>,
     width: u32,
     len: usize,
 }
 
 impl PackedSlots {
-    /// The widest slot.
-    pub(crate) const MAX_WIDTH: u32 = 32;
+    /// The widest slot: with up to 7 bits before it in its first byte, it still lies in one unaligned word.
+    pub(crate) const MAX_WIDTH: u32 = 56;
 
     /// How many bytes so many slots take.
     pub(crate) fn bytes(len: usize, width: u32) -> Option<usize> {
-        let words = len.checked_mul(width as usize)?.div_ceil(64).checked_add(1)?;
-        words.checked_mul(8)
+        len.checked_mul(width as usize)?.div_ceil(8).checked_add(8)
     }
 
     /// All slots zero; `None` if the memory is not to be had.
     pub(crate) fn new(len: usize, width: u32) -> Option<Self> {
         debug_assert!(width <= Self::MAX_WIDTH);
-        let words = Self::bytes(len, width)? / 8;
-        Some(Self { words: zeroed(words)?, width, len })
+        Some(Self { bytes: zeroed_bytes(Self::bytes(len, width)?)?, width, len })
     }
 
     /// How many slots there are.
@@ -41,39 +40,51 @@ impl PackedSlots {
 
     /// The memory in use, in bytes.
     pub(crate) fn memory(&self) -> usize {
-        self.words.len() * 8
+        self.bytes.len()
+    }
+
+    /// The bits from `bit` on; the lowest 57 of the result at least are bits of the array. `bit` must lie in a slot.
+    #[inline]
+    pub(crate) fn window(&self, bit: usize) -> u64 {
+        let bytes = self.bytes[bit / 8..].first_chunk().expect("eight bytes follow the last slot");
+        u64::from_le_bytes(*bytes) >> (bit % 8)
     }
 
     /// The value in slot `slot`, which must be below `len`.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> u64 {
-        let bit = slot * self.width as usize;
-        let (word, shift) = (bit / 64, bit as u32 % 64);
-        let pair = u128::from(self.words[word]) | u128::from(self.words[word + 1]) << 64;
-        (pair >> shift) as u64 & low_mask(self.width)
+        self.window(slot * self.width as usize) & low_mask(self.width)
     }
 
     /// Sets slot `slot`, which must be below `len`, to the `width` lowest bits of `value`.
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, value: u64) {
         let bit = slot * self.width as usize;
-        let (word, shift) = (bit / 64, bit as u32 % 64);
-        let mask = u128::from(low_mask(self.width)) << shift;
-        let value = u128::from(value) << shift & mask;
-        self.words[word] = self.words[word] & !(mask as u64) | value as u64;
-        self.words[word + 1] = self.words[word + 1] & !((mask >> 64) as u64) | (value >> 64) as u64;
+        let (byte, shift) = (bit / 8, bit % 8);
+        let word = self.bytes[byte..].first_chunk_mut().expect("eight bytes follow the last slot");
+        let mask = low_mask(self.width) << shift;
+        *word = (u64::from_le_bytes(*word) & !mask | value << shift & mask).to_le_bytes();
     }
 
     /// Sets all slots to 0.
     pub(crate) fn clear(&mut self) {
-        self.words.fill(0);
+        self.bytes.fill(0);
     }
 
     /// Asks the processor to fetch the memory of `slot`.
     #[inline]
     pub(crate) fn prefetch(&self, slot: usize) {
-        crate::batch::prefetch(&raw const self.words[slot * self.width as usize / 64]);
+        crate::batch::prefetch(&raw const self.bytes[slot * self.width as usize / 8]);
     }
+}
+
+/// A vector of zero bytes; `None` if the memory is not to be had.
+fn zeroed_bytes(len: usize) -> Option<Vec<u8>> {
+    // As in `zeroed`: ask first, because `vec!` aborts.
+    let mut probe: Vec<u8> = Vec::new();
+    probe.try_reserve_exact(len).ok()?;
+    drop(probe);
+    Some(vec![0; len])
 }
 
 /// A vector of zeros; `None` if the memory is not to be had. Large ones cost nothing until they are touched.
