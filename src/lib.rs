@@ -6,8 +6,10 @@
 
 mod batch;
 mod bits;
+mod coding;
 mod error;
 mod filter;
+mod guard;
 mod hash;
 mod key;
 mod remote;
@@ -16,6 +18,7 @@ mod testing;
 
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
 pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
+pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};

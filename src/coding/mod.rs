@@ -1,0 +1,141 @@
+//! Arithmetic codes for the small values of one block of slots.
+//!
+//! Every slot of a block has a *letter*: a selector, or an extension. Nearly all of them are the initial letter
+//! (selector 0, the empty extension), so all letters of a block share one integer, the **code**, of fewer bits
+//! than there are slots. An interval of integers, at first `0 .. 2^bits − 1`, is narrowed letter by letter to
+//! the share that the letter has of it (telescoping paper, appendix C):
+//!
+//! ```text
+//! 0                                             2^bits − 1
+//! ├───────────────── 0 ──────────────┼───── 1 ─────┼─2─┼┤     first letter
+//! ├────────── 0 ────────────┼── 1 ──┼2┤                       second letter, if the first was 0
+//! ```
+//!
+//! The code is the *lower end* of the interval that is left. The initial letter's share always comes first, so
+//! - a block in which nothing was ever adapted has code 0, which is recognised without decoding;
+//! - behind the last letter that is not initial, nothing is left of the code, so decoding stops there, and the
+//!   initial letters behind it cost no space;
+//! - the upper end is never a code. [`BlockCode::mark`] is that value, free for "look elsewhere".
+//!
+//! Decoding goes from the first slot on and stops at the slot that was asked for.
+
+mod extensions;
+mod selectors;
+
+use std::fmt;
+
+use crate::bits::low_mask;
+
+pub(crate) use extensions::{Extension, Extensions};
+pub(crate) use selectors::{Selector, Selectors};
+
+/// The part of an interval that belongs to one letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Where it begins, counted from the beginning of the interval.
+    start: u64,
+    /// How many integers it has.
+    size: u64,
+}
+
+/// An alphabet, and how an interval is divided among its letters. The default letter is the initial one.
+///
+/// The shares of different letters never overlap, and the initial letter's begins at 0.
+pub(crate) trait Letters: Copy + fmt::Debug {
+    /// One letter.
+    type Letter: Copy + Default + PartialEq + fmt::Debug;
+
+    /// The size of the initial letter's share of an interval of `range` integers.
+    fn initial(self, range: u64) -> u64;
+
+    /// The share of any other letter; `None` if the interval is too small for it to have one.
+    fn share(self, range: u64, letter: Self::Letter) -> Option<Share>;
+
+    /// The letter to whose share `offset` belongs, which is below `range` and not in the initial letter's share.
+    fn letter_at(self, range: u64, offset: u64) -> (Self::Letter, Share);
+}
+
+/// A code of at most `bits` bits for the letters of one block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockCode<L> {
+    letters: L,
+    /// The mark, and the size of the first interval: `2^bits − 1`.
+    mark: u64,
+}
+
+impl<L: Letters> BlockCode<L> {
+    /// A code of 1 to 64 bits.
+    pub(crate) fn new(letters: L, bits: u32) -> Self {
+        debug_assert!((1..=64).contains(&bits));
+        Self { letters, mark: low_mask(bits) }
+    }
+
+    /// The value of `bits` bits that is no code.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.mark
+    }
+
+    /// The code of these letters; `None` if they do not fit.
+    pub(crate) fn encode(&self, letters: &[L::Letter]) -> Option<u64> {
+        let (mut low, mut range) = (0, self.mark);
+        let initial = L::Letter::default();
+        let used = letters.iter().rposition(|&letter| letter != initial).map_or(0, |last| last + 1);
+        for &letter in &letters[..used] {
+            if letter == initial {
+                range = self.letters.initial(range);
+            } else {
+                let share = self.letters.share(range, letter)?;
+                low += share.start;
+                range = share.size;
+            }
+        }
+        Some(low)
+    }
+
+    /// The letters of a code, slot by slot without end: behind the last slot they are initial.
+    #[inline]
+    pub(crate) fn decode(&self, code: u64) -> Decode<L> {
+        Decode { letters: self.letters, range: self.mark, offset: code.min(self.mark - 1) }
+    }
+
+    /// The letter of one slot. Decodes those before it, but none behind it.
+    #[inline]
+    pub(crate) fn letter(&self, code: u64, slot: usize) -> L::Letter {
+        self.decode(code).nth(slot).unwrap_or_default()
+    }
+}
+
+/// An interval that is being narrowed, and where the code lies in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decode<L> {
+    letters: L,
+    range: u64,
+    /// Below `range`. At 0 all further letters are initial.
+    offset: u64,
+}
+
+impl<L: Letters> Iterator for Decode<L> {
+    type Item = L::Letter;
+
+    #[inline]
+    fn next(&mut self) -> Option<L::Letter> {
+        if self.offset == 0 {
+            return Some(L::Letter::default());
+        }
+        let initial = self.letters.initial(self.range);
+        if self.offset < initial {
+            self.range = initial;
+            return Some(L::Letter::default());
+        }
+        let (letter, share) = self.letters.letter_at(self.range, self.offset);
+        self.range = share.size;
+        // The lower end of a share is what `encode` uses; in a gap between shares (no code of ours, but bytes
+        // from a file can be anything) the offset is cut down so that it stays below the range.
+        self.offset = (self.offset - share.start).min(share.size - 1);
+        Some(letter)
+    }
+}
+
+#[cfg(test)]
+mod tests;
