@@ -9,6 +9,7 @@ mod bits;
 mod coding;
 mod error;
 mod filter;
+pub mod game;
 mod guard;
 mod hash;
 mod key;
