@@ -12,6 +12,7 @@ mod filter;
 pub mod game;
 mod guard;
 mod hash;
+mod hash_string;
 mod key;
 mod remote;
 #[cfg(test)]
