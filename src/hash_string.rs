@@ -51,7 +51,7 @@ impl<'h, H: KeyHasher> HashString<'h, H> {
     #[inline(always)]
     pub(crate) fn bits(&self, start: u64, len: u32) -> u64 {
         debug_assert!(len <= 64);
-        if start + u64::from(len) <= u64::from(self.head_len) {
+        if start + u64::from(len.max(1)) <= u64::from(self.head_len) {
             // In two steps, because `len` may be 0.
             (self.head << (start as u32) >> 1 >> (127 - len)) as u64
         } else {
