@@ -1,0 +1,28 @@
+//! The laboratory: everything that the papers behind besom measured, measured again with one command.
+//!
+//! ```text
+//!  workload ──keys──▶ subject (a filter, its remote, the exact set) ◀──oracle── adversary
+//!                        │ points
+//!                        ▼
+//!  experiment (one per table or figure) ──▶ run (threads, journal, progress) ──▶ report (terminal, JSON, HTML)
+//! ```
+//!
+//! - [`workload`]: seeded streams of keys, and files of keys.
+//! - [`subject`]: every filter under one interface, built at equal space; the registry has one line for each.
+//! - [`adversary`]: attacks that see nothing but answers.
+//! - [`comparison`]: filters that the papers compare with and that nobody needs in production.
+//! - [`experiment`]: what is measured, what the paper claims about it, and whether the two agree.
+//! - [`run`]: works through the tasks of experiments on all cores, and loses no finished point.
+//! - [`report`]: tables, JSON, plots, one self-contained HTML page.
+//!
+//! The lab sees only what the library makes public.
+
+pub mod adversary;
+pub mod comparison;
+pub mod experiment;
+pub mod random;
+pub mod report;
+pub mod run;
+pub mod stats;
+pub mod subject;
+pub mod workload;

@@ -1,0 +1,111 @@
+//! Colours and markers: the palette of Okabe and Ito, which readers with any kind of colour vision can tell
+//! apart, and a marker and a dash pattern beside it, so that a print without colours stays readable.
+
+/// How a series is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Style {
+    /// `#rrggbb`.
+    pub colour: &'static str,
+    /// Which marker.
+    pub marker: Marker,
+    /// The SVG dash pattern; empty for a full line.
+    pub dash: &'static str,
+}
+
+/// The shapes of markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Marker {
+    /// ●
+    Circle,
+    /// ■
+    Square,
+    /// ▲
+    Up,
+    /// ▼
+    Down,
+    /// ◆
+    Diamond,
+    /// ✚
+    Plus,
+    /// ✖
+    Cross,
+}
+
+const BLACK: &str = "#000000";
+const ORANGE: &str = "#e69f00";
+const SKY: &str = "#56b4e9";
+const GREEN: &str = "#009e73";
+const BLUE: &str = "#0072b2";
+const VERMILION: &str = "#d55e00";
+const PURPLE: &str = "#cc79a7";
+
+const FULL: &str = "";
+const DASHED: &str = "6 3";
+const DOTTED: &str = "2 3";
+
+/// Filters keep their style in every plot.
+const NAMED: [(&str, Style); 18] = [
+    ("telescoping", style(BLUE, Marker::Circle, FULL)),
+    ("telescoping-uncompressed", style(BLUE, Marker::Circle, DOTTED)),
+    ("telescoping-reset", style(BLUE, Marker::Down, DASHED)),
+    ("extension", style(VERMILION, Marker::Square, FULL)),
+    ("extension-reset", style(VERMILION, Marker::Down, DASHED)),
+    ("broom", style(GREEN, Marker::Diamond, FULL)),
+    ("cuckooing", style(PURPLE, Marker::Up, FULL)),
+    ("swapping", style(ORANGE, Marker::Down, FULL)),
+    ("cyclic-1", style(SKY, Marker::Circle, FULL)),
+    ("cyclic-2", style(SKY, Marker::Square, DASHED)),
+    ("cyclic-3", style(SKY, Marker::Diamond, DOTTED)),
+    ("cuckoo", style(BLACK, Marker::Cross, FULL)),
+    ("quotient", style(BLACK, Marker::Plus, DASHED)),
+    ("vacuum", style(BLACK, Marker::Up, DOTTED)),
+    ("adaptive-bloom", style(GREEN, Marker::Cross, DASHED)),
+    ("cascade", style(GREEN, Marker::Plus, DOTTED)),
+    ("whitelist", style(ORANGE, Marker::Plus, DASHED)),
+    ("bloom", style(ORANGE, Marker::Cross, DOTTED)),
+];
+
+const COLOURS: [&str; 7] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK];
+const MARKERS: [Marker; 7] =
+    [Marker::Circle, Marker::Square, Marker::Up, Marker::Diamond, Marker::Down, Marker::Cross, Marker::Plus];
+
+const fn style(colour: &'static str, marker: Marker, dash: &'static str) -> Style {
+    Style { colour, marker, dash }
+}
+
+/// The style of the series with this name, which stands at this place in its plot.
+///
+/// ```
+/// use besom_lab::report::style_of;
+///
+/// assert_eq!(style_of("broom", 0), style_of("broom", 5));
+/// assert_ne!(style_of("paper", 0), style_of("measured", 1));
+/// ```
+#[must_use]
+pub fn style_of(name: &str, place: usize) -> Style {
+    NAMED.iter().find(|(known, _)| *known == name).map_or_else(
+        || {
+            let dash = [FULL, DASHED, DOTTED][place / COLOURS.len() % 3];
+            // The marker advances once more with every lap of the colours, so that no pair comes twice.
+            let marker = MARKERS[(place + place / COLOURS.len()) % MARKERS.len()];
+            style(COLOURS[place % COLOURS.len()], marker, dash)
+        },
+        |(_, style)| *style,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_series_look_alike() {
+        let named: HashSet<Style> = NAMED.iter().map(|(_, style)| *style).collect();
+        assert_eq!(named.len(), NAMED.len());
+        let numbered: HashSet<(&str, Marker)> =
+            (0..49).map(|place| style_of("", place)).map(|style| (style.colour, style.marker)).collect();
+        assert_eq!(numbered.len(), 49);
+    }
+}

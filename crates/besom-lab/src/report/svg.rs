@@ -1,0 +1,331 @@
+//! Plots as SVG: no script, no external font, readable in a browser and in a README.
+
+mod scale;
+
+use std::fmt::Write;
+
+use self::scale::Mapping;
+use super::palette::{Marker, Style, style_of};
+use super::plot::{Line, Plot};
+use crate::stats::Summary;
+
+const WIDTH: f64 = 760.0;
+const LINES_HEIGHT: f64 = 440.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 56.0;
+const RIGHT: f64 = 16.0;
+const LEGEND: f64 = 168.0;
+const ROW: f64 = 22.0;
+const LETTER: f64 = 6.6;
+
+/// The plot as an SVG document.
+///
+/// ```
+/// use besom_lab::report::{Axis, Line, Plot, render};
+///
+/// let mut plot = Plot::lines("squares", "Squares", Axis::linear("x"), Axis::log("x²"));
+/// plot.line(Line::exact("x²", (1..10).map(|x| (f64::from(x), f64::from(x * x)))));
+/// assert!(render(&plot).starts_with("<svg"));
+/// ```
+#[must_use]
+pub fn render(plot: &Plot) -> String {
+    if plot.dots.is_empty() { lines(plot) } else { dots(plot) }
+}
+
+/// Where the data is drawn.
+struct Frame {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Frame {
+    fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    fn right(&self) -> f64 {
+        self.left + self.width
+    }
+}
+
+fn lines(plot: &Plot) -> String {
+    let left = 74.0;
+    let frame =
+        Frame { left, top: TOP, width: WIDTH - left - RIGHT - LEGEND, height: LINES_HEIGHT - TOP - BOTTOM };
+    let points = || plot.lines.iter().flat_map(|line| &line.points);
+    let xs = points().map(|(x, _)| *x);
+    let references = plot.references.iter().map(|(_, value)| *value);
+    let ys = points().flat_map(|(_, y)| [y.mean, y.low, y.high]).chain(references);
+    let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
+    let y = Mapping::new(&plot.y, ys, frame.bottom(), frame.top);
+
+    let mut svg = open(plot, LINES_HEIGHT);
+    axis_below(&mut svg, &frame, &x, &plot.x.label);
+    axis_left(&mut svg, &frame, &y, &plot.y.label);
+    for (name, value) in &plot.references {
+        reference(&mut svg, (frame.left, y.place(*value)), (frame.right(), y.place(*value)), name);
+    }
+    for (place, line) in plot.lines.iter().enumerate() {
+        draw_line(&mut svg, line, style_of(&line.name, place), &x, &y);
+    }
+    let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
+    let hollow = points().any(|(_, value)| y.is_off(value.mean));
+    legend(&mut svg, &frame, &names, hollow);
+    svg + "</svg>\n"
+}
+
+fn dots(plot: &Plot) -> String {
+    let rows = distinct(plot.dots.iter().map(|dot| dot.row.as_str()));
+    let series = distinct(plot.dots.iter().map(|dot| dot.series.as_str()));
+    let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
+    let left = 16.0 + LETTER * longest as f64;
+    let band = ROW.max(9.0 * series.len() as f64 + 6.0);
+    let height = (band * rows.len() as f64).max(16.0 * series.len() as f64);
+    let frame = Frame { left, top: TOP, width: WIDTH - left - RIGHT - LEGEND, height };
+    let references = plot.references.iter().map(|(_, value)| *value);
+    let xs =
+        plot.dots.iter().flat_map(|dot| [dot.value.mean, dot.value.low, dot.value.high]).chain(references);
+    let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
+
+    let mut svg = open(plot, frame.bottom() + BOTTOM);
+    axis_below(&mut svg, &frame, &x, &plot.x.label);
+    for (index, row) in rows.iter().enumerate() {
+        let top = frame.top + band * index as f64;
+        if index % 2 == 1 {
+            let _ = writeln!(
+                svg,
+                r##"<rect x="{:.1}" y="{top:.1}" width="{:.1}" height="{band:.1}" fill="#00000009"/>"##,
+                frame.left, frame.width
+            );
+        }
+        text(&mut svg, (frame.left - 8.0, top + band / 2.0 + 4.0), "end", "tick", row);
+    }
+    for (name, value) in &plot.references {
+        reference(&mut svg, (x.place(*value), frame.top), (x.place(*value), frame.bottom()), name);
+    }
+    for dot in &plot.dots {
+        let row = rows.iter().position(|row| *row == dot.row).unwrap_or(0);
+        let place = series.iter().position(|name| *name == dot.series).unwrap_or(0);
+        let style = style_of(&dot.series, place);
+        let step = band / (series.len() as f64 + 1.0);
+        let height = frame.top + band * row as f64 + step * (place as f64 + 1.0);
+        whisker(&mut svg, (x.place(dot.value.low), height), (x.place(dot.value.high), height), style);
+        marker(&mut svg, (x.place(dot.value.mean), height), style, x.is_off(dot.value.mean));
+    }
+    let hollow = plot.dots.iter().any(|dot| x.is_off(dot.value.mean));
+    legend(&mut svg, &frame, &series, hollow);
+    svg + "</svg>\n"
+}
+
+fn open(plot: &Plot, height: f64) -> String {
+    let mut svg = format!(
+        concat!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0}" "#,
+            r#"width="{WIDTH}" height="{height:.0}" role="img" font-family="system-ui, sans-serif">"#,
+            "\n<title>{title}</title>\n",
+            "<style>.head{{font-size:15px;font-weight:600}}.label{{font-size:13px}}",
+            ".tick{{font-size:12px;fill:#333}}.small{{font-size:11px;fill:#555}}</style>\n",
+            r##"<rect width="100%" height="100%" fill="#fff"/>"##,
+            "\n"
+        ),
+        WIDTH = WIDTH,
+        height = height,
+        title = escape(&plot.title)
+    );
+    text(&mut svg, (16.0, 22.0), "start", "head", &plot.title);
+    svg
+}
+
+fn axis_below(svg: &mut String, frame: &Frame, x: &Mapping, label: &str) {
+    for (value, name) in x.ticks() {
+        let place = x.place(value);
+        grid(svg, (place, frame.top), (place, frame.bottom()));
+        text(svg, (place, frame.bottom() + 17.0), "middle", "tick", &name);
+    }
+    rule(svg, (frame.left, frame.bottom()), (frame.right(), frame.bottom()));
+    let middle = (frame.left + frame.right()) / 2.0;
+    text(svg, (middle, frame.bottom() + 40.0), "middle", "label", label);
+}
+
+fn axis_left(svg: &mut String, frame: &Frame, y: &Mapping, label: &str) {
+    for (value, name) in y.ticks() {
+        let place = y.place(value);
+        grid(svg, (frame.left, place), (frame.right(), place));
+        text(svg, (frame.left - 7.0, place + 4.0), "end", "tick", &name);
+    }
+    rule(svg, (frame.left, frame.top), (frame.left, frame.bottom()));
+    let middle = (frame.top + frame.bottom()) / 2.0;
+    let _ = writeln!(
+        svg,
+        r#"<text transform="translate(18 {middle:.1}) rotate(-90)" text-anchor="middle" class="label">{}</text>"#,
+        escape(label)
+    );
+}
+
+fn draw_line(svg: &mut String, line: &Line, style: Style, x: &Mapping, y: &Mapping) {
+    let places: Vec<(f64, f64)> =
+        line.points.iter().map(|(at, value)| (x.place(*at), y.place(value.mean))).collect();
+    let path: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let _ = writeln!(
+        svg,
+        r#"<polyline points="{}" fill="none" stroke="{}" stroke-width="1.8" stroke-dasharray="{}"/>"#,
+        path.join(" "),
+        style.colour,
+        style.dash
+    );
+    for ((at, value), place) in line.points.iter().zip(places) {
+        let &Summary { low, high, .. } = value;
+        if high > low {
+            whisker(svg, (x.place(*at), y.place(low)), (x.place(*at), y.place(high)), style);
+        }
+        marker(svg, place, style, y.is_off(value.mean));
+    }
+}
+
+/// The thin line of an interval.
+fn whisker(svg: &mut String, from: (f64, f64), to: (f64, f64), style: Style) {
+    stroke(svg, from, to, style.colour, 1.0, "", 0.65);
+}
+
+fn marker(svg: &mut String, (x, y): (f64, f64), style: Style, hollow: bool) {
+    let polygon = |corners: &[(f64, f64)]| {
+        let corners: Vec<String> =
+            corners.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy)).collect();
+        format!(r#"<polygon points="{}""#, corners.join(" "))
+    };
+    let cross = |turn: u32| {
+        let corners = [
+            (-1.4, -4.6),
+            (1.4, -4.6),
+            (1.4, -1.4),
+            (4.6, -1.4),
+            (4.6, 1.4),
+            (1.4, 1.4),
+            (1.4, 4.6),
+            (-1.4, 4.6),
+            (-1.4, 1.4),
+            (-4.6, 1.4),
+            (-4.6, -1.4),
+            (-1.4, -1.4),
+        ];
+        format!(r#"{} transform="rotate({turn} {x:.1} {y:.1})""#, polygon(&corners))
+    };
+    let shape = match style.marker {
+        Marker::Circle => format!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="3.9""#),
+        Marker::Square => polygon(&[(-3.6, -3.6), (3.6, -3.6), (3.6, 3.6), (-3.6, 3.6)]),
+        Marker::Up => polygon(&[(0.0, -4.9), (4.5, 3.3), (-4.5, 3.3)]),
+        Marker::Down => polygon(&[(0.0, 4.9), (4.5, -3.3), (-4.5, -3.3)]),
+        Marker::Diamond => polygon(&[(0.0, -5.2), (4.4, 0.0), (0.0, 5.2), (-4.4, 0.0)]),
+        Marker::Plus => cross(0),
+        Marker::Cross => cross(45),
+    };
+    let fill = if hollow { "#fff" } else { style.colour };
+    let _ = writeln!(svg, r#"{shape} fill="{fill}" stroke="{}" stroke-width="1"/>"#, style.colour);
+}
+
+fn legend(svg: &mut String, frame: &Frame, names: &[&str], hollow: bool) {
+    let left = frame.right() + 18.0;
+    for (place, name) in names.iter().enumerate() {
+        let style = style_of(name, place);
+        let y = frame.top + 8.0 + ROW * place as f64 * if names.len() > 14 { 0.75 } else { 0.9 };
+        stroke(svg, (left, y), (left + 28.0, y), style.colour, 1.8, style.dash, 1.0);
+        marker(svg, (left + 14.0, y), style, false);
+        text(svg, (left + 36.0, y + 4.0), "start", "tick", name);
+    }
+    if hollow {
+        text(svg, (left, frame.bottom() - 2.0), "start", "small", "hollow: zero");
+    }
+}
+
+fn reference(svg: &mut String, from: (f64, f64), to: (f64, f64), name: &str) {
+    stroke(svg, from, to, "#555", 1.2, "3 3", 1.0);
+    let vertical = from.0 == to.0;
+    let at = if vertical { (to.0, from.1 - 4.0) } else { (to.0 - 4.0, to.1 - 5.0) };
+    text(svg, at, if vertical { "middle" } else { "end" }, "small", name);
+}
+
+fn grid(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
+    stroke(svg, from, to, "#ddd", 1.0, "", 1.0);
+}
+
+fn rule(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
+    stroke(svg, from, to, "#333", 1.2, "", 1.0);
+}
+
+fn stroke(
+    svg: &mut String,
+    from: (f64, f64),
+    to: (f64, f64),
+    colour: &str,
+    width: f64,
+    dash: &str,
+    opacity: f64,
+) {
+    let _ = write!(
+        svg,
+        r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" stroke="{colour}" stroke-width="{width}""#,
+        from.0, from.1, to.0, to.1
+    );
+    if !dash.is_empty() {
+        let _ = write!(svg, r#" stroke-dasharray="{dash}""#);
+    }
+    if opacity < 1.0 {
+        let _ = write!(svg, r#" stroke-opacity="{opacity}""#);
+    }
+    svg.push_str("/>\n");
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, words: &str) {
+    let words = escape(words);
+    let _ =
+        writeln!(svg, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{words}</text>"#);
+}
+
+/// Text that is safe between tags and in attributes.
+pub(super) fn escape(words: &str) -> String {
+    words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = Vec::new();
+    names.for_each(|name| {
+        if !seen.contains(&name) {
+            seen.push(name);
+        }
+    });
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plot::Axis;
+    use super::*;
+
+    #[test]
+    fn zeros_on_a_log_axis_are_hollow_and_inside() {
+        let mut plot = Plot::lines("p", "a < b", Axis::linear("x"), Axis::log("y"));
+        plot.line(Line::exact("one", [(1.0, 0.0), (2.0, 0.1), (3.0, 0.01)]));
+        plot.line(Line::exact("empty", []));
+        let svg = render(&plot);
+        assert!(svg.contains("a &lt; b") && svg.contains("hollow: zero"));
+        assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("empty"));
+    }
+
+    #[test]
+    fn nothing_to_draw_is_still_a_picture() {
+        let svg = render(&Plot::lines("p", "nothing", Axis::log("x"), Axis::log("y")));
+        assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"));
+    }
+
+    #[test]
+    fn dots_have_a_row_each() {
+        let mut plot = Plot::dots("d", "rates", Axis::log("rate"));
+        plot.dot("broom", "repeat", Summary::rate(1, 100));
+        plot.dot("quotient", "repeat", Summary::rate(100, 100));
+        plot.reference("ε", 1.0 / 64.0);
+        let svg = render(&plot);
+        assert!(svg.contains(">broom<") && svg.contains(">quotient<") && svg.contains(">ε<"));
+    }
+}

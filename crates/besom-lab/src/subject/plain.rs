@@ -1,0 +1,62 @@
+//! Filters that do not adapt, as subjects.
+
+use besom::{Adaptation, FilterStats};
+
+use super::{RemoteAccesses, Subject, SubjectError};
+
+/// What a filter that does not adapt has to offer to be a subject. The library's plain filters have no common
+/// trait for insertion, so each one says here how it is done.
+pub trait PlainFilter: Send {
+    /// Stores a key.
+    ///
+    /// # Errors
+    ///
+    /// When there is no room.
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError>;
+
+    /// Removes a stored key.
+    ///
+    /// # Errors
+    ///
+    /// [`SubjectError::NoRemoval`] unless the filter can.
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        let _ = key;
+        Err(SubjectError::NoRemoval)
+    }
+
+    /// Whether the key may be stored.
+    fn contains(&self, key: &[u8]) -> bool;
+
+    /// The filter's numbers; `items` and `bits` at least.
+    fn stats(&self) -> FilterStats;
+}
+
+/// A filter that does not adapt.
+#[derive(Debug)]
+pub struct Plain<F>(pub F);
+
+impl<F: PlainFilter> Subject for Plain<F> {
+    fn insert(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        self.0.insert(key).map(|()| true)
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        self.0.remove(key)
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.0.contains(key)
+    }
+
+    fn adapt(&mut self, _: &[u8]) -> Result<Adaptation, SubjectError> {
+        Ok(Adaptation::Unfixable)
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.0.stats()
+    }
+
+    fn remote(&self) -> RemoteAccesses {
+        RemoteAccesses::default()
+    }
+}

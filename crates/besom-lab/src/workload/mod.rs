@@ -1,0 +1,1 @@
+//! Streams of keys: seeded generators, and files.
