@@ -14,6 +14,7 @@ mod guard;
 mod hash;
 mod hash_string;
 mod key;
+mod quotient;
 mod remote;
 #[cfg(test)]
 mod testing;
@@ -23,4 +24,5 @@ pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
+pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};

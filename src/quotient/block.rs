@@ -1,0 +1,200 @@
+//! The bits of one block: reading and writing its fields.
+
+use crate::bits::{low_mask, rank};
+
+use super::geometry::{OCCUPIEDS_AT, OFFSET_BITS, Shape};
+
+/// The offset that stands for itself and everything above it.
+pub(crate) const OFFSET_SATURATED: u32 = low_mask(OFFSET_BITS) as u32;
+
+/// What a block says about its slots and its quotients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// How many slots, counted from the block's first, belong to runs of quotients before the block;
+    /// [`OFFSET_SATURATED`] if it is that many or more.
+    pub(crate) offset: u32,
+    /// Bit i: a key with the block's i-th quotient is stored.
+    pub(crate) occupieds: u64,
+    /// Bit i: the block's i-th slot is the last of a run.
+    pub(crate) runends: u64,
+}
+
+impl Meta {
+    /// How many runs belong to quotients of this block below its `quotient`-th.
+    #[inline(always)]
+    pub(crate) fn runs_below(&self, quotient: u32) -> u32 {
+        rank(self.occupieds, quotient)
+    }
+
+    /// Whether the block's `quotient`-th quotient has a run.
+    #[inline(always)]
+    pub(crate) fn is_occupied(&self, quotient: u32) -> bool {
+        self.occupieds >> quotient & 1 == 1
+    }
+
+    /// The runends of this block's own runs. The offset must be below 64.
+    #[inline(always)]
+    pub(crate) fn own_runends(&self) -> u64 {
+        self.runends & u64::MAX << self.offset
+    }
+}
+
+/// Reads the block's offset, occupieds and runends.
+#[inline(always)]
+pub(crate) fn meta<S: Shape>(shape: S, block: &[u64]) -> Meta {
+    Meta {
+        offset: offset(block),
+        occupieds: read(block, OCCUPIEDS_AT, shape.slots()),
+        runends: read(block, shape.runends_at(), shape.slots()),
+    }
+}
+
+/// Writes the block's offset, occupieds and runends.
+#[inline(always)]
+pub(crate) fn set_meta<S: Shape>(shape: S, block: &mut [u64], meta: Meta) {
+    write(block, 0, OFFSET_BITS, u64::from(meta.offset));
+    write(block, OCCUPIEDS_AT, shape.slots(), meta.occupieds);
+    write(block, shape.runends_at(), shape.slots(), meta.runends);
+}
+
+/// Reads the block's offset alone.
+#[inline(always)]
+pub(crate) fn offset(block: &[u64]) -> u32 {
+    block[0] as u32 & OFFSET_SATURATED
+}
+
+/// The remainder in a slot of the block.
+#[inline(always)]
+pub(crate) fn remainder<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
+    read(block, shape.remainders_at() + slot * shape.remainder_bits(), shape.remainder_bits())
+}
+
+/// Sets the remainder in a slot of the block.
+#[inline(always)]
+pub(crate) fn set_remainder<S: Shape>(shape: S, block: &mut [u64], slot: u32, remainder: u64) {
+    write(block, shape.remainders_at() + slot * shape.remainder_bits(), shape.remainder_bits(), remainder);
+}
+
+/// Moves the remainders of the slots `from..to` of the block one slot up; the one in `to` is lost, the one in
+/// `from` stays.
+#[inline(always)]
+pub(crate) fn shift_up<S: Shape>(shape: S, block: &mut [u64], from: u32, to: u32) {
+    let (r, start) = (shape.remainder_bits(), shape.remainders_at());
+    let (low, high) = (start + from * r, start + (to + 1) * r);
+    // Bits low+r..high become bits low..high−r. From the top word down, each word takes what is r below it.
+    let (first, last) = ((low + r) / 64, (high - 1) / 64);
+    let mut word = last;
+    while word >= first {
+        let below = if word == 0 { 0 } else { block[word as usize - 1] };
+        let shifted = block[word as usize] << r | below >> (64 - r);
+        let mask = word_mask(word, low + r, high);
+        block[word as usize] = block[word as usize] & !mask | shifted & mask;
+        if word == 0 {
+            break;
+        }
+        word -= 1;
+    }
+}
+
+/// Moves the remainders of the slots `from + 1..=to` of the block one slot down; the one in `from` is lost, the
+/// one in `to` stays.
+#[inline(always)]
+pub(crate) fn shift_down<S: Shape>(shape: S, block: &mut [u64], from: u32, to: u32) {
+    let (r, start) = (shape.remainder_bits(), shape.remainders_at());
+    let (low, high) = (start + from * r, start + to * r);
+    if low == high {
+        return;
+    }
+    for word in low / 64..=(high - 1) / 64 {
+        let above = block.get(word as usize + 1).copied().unwrap_or(0);
+        let shifted = block[word as usize] >> r | above << (64 - r);
+        let mask = word_mask(word, low, high);
+        block[word as usize] = block[word as usize] & !mask | shifted & mask;
+    }
+}
+
+/// The bits of the word number `word` that lie in `low..high`. They overlap.
+#[inline(always)]
+fn word_mask(word: u32, low: u32, high: u32) -> u64 {
+    let base = word * 64;
+    let from = low.saturating_sub(base);
+    low_mask(high - base) & !low_mask(from)
+}
+
+/// Reads up to 64 bits.
+#[inline(always)]
+pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {
+    let (word, shift) = ((at / 64) as usize, at % 64);
+    let mut value = words[word] >> shift;
+    if shift + len > 64 {
+        value |= words[word + 1] << (64 - shift);
+    }
+    value & low_mask(len)
+}
+
+/// Writes up to 64 bits. `value` has no bit above them.
+#[inline(always)]
+pub(crate) fn write(words: &mut [u64], at: u32, len: u32, value: u64) {
+    debug_assert_eq!(value & !low_mask(len), 0, "a field of {len} bits cannot hold {value:#x}");
+    let (word, shift, mask) = ((at / 64) as usize, at % 64, low_mask(len));
+    words[word] = words[word] & !(mask << shift) | value << shift;
+    if shift + len > 64 {
+        let up = 64 - shift;
+        words[word + 1] = words[word + 1] & !(mask >> up) | value >> up;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: fields that overlap, shifts that touch a neighbour.
+    use super::super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS};
+    use super::*;
+    use crate::testing::Random;
+
+    fn fields_keep_apart<S: Shape>(shape: S) {
+        let mut random = Random::new(5);
+        let mut block = vec![0; shape.words()];
+        let slots = shape.slots();
+        let mut remainders = vec![0; slots as usize];
+        for _ in 0..500 {
+            let bits = low_mask(slots);
+            let written = Meta {
+                offset: random.below(256) as u32,
+                occupieds: random.next() & bits,
+                runends: random.next() & bits,
+            };
+            set_meta(shape, &mut block, written);
+            let a = random.below(slots.into()) as usize;
+            let b = random.below(slots.into()) as usize;
+            let (from, to) = (a.min(b), a.max(b));
+            match random.below(3) {
+                0 => {
+                    let value = random.next() & low_mask(shape.remainder_bits());
+                    set_remainder(shape, &mut block, a as u32, value);
+                    remainders[a] = value;
+                }
+                1 => {
+                    shift_up(shape, &mut block, from as u32, to as u32);
+                    remainders.copy_within(from..to, from + 1);
+                }
+                _ => {
+                    shift_down(shape, &mut block, from as u32, to as u32);
+                    remainders.copy_within(from + 1..=to, from);
+                }
+            }
+            assert_eq!(meta(shape, &block), written);
+            let read: Vec<u64> = (0..slots).map(|slot| remainder(shape, &block, slot)).collect();
+            assert_eq!(read, remainders);
+        }
+    }
+
+    #[test]
+    fn fields_keep_apart_in_every_shape() {
+        fields_keep_apart(ByteLine::<PLAIN_SLOTS>);
+        fields_keep_apart(ByteLine::<CODED_SLOTS>);
+        for remainder_bits in Geometry::REMAINDER_BITS {
+            fields_keep_apart(Geometry::plain(remainder_bits));
+            fields_keep_apart(Geometry::coded(remainder_bits));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How a [`QuotientFilter`] is asked for.
+
+use std::marker::PhantomData;
+
+use crate::{BuildError, KeyHasher, Seed, Xxh3};
+
+use super::filter::QuotientFilter;
+use super::geometry::Geometry;
+use super::table::{Table, fraction_bits};
+
+/// The load up to which a quotient table is filled unless the builder says otherwise.
+pub(crate) const DEFAULT_LOAD: f64 = 0.95;
+
+/// The false-positive rate unless the builder says otherwise.
+pub(crate) const DEFAULT_RATE: f64 = 1.0 / 256.0;
+
+/// Asks for a [`QuotientFilter`].
+///
+/// ```
+/// use besom::{Filter, QuotientFilter};
+///
+/// let filter = QuotientFilter::builder().capacity(10_000).false_positive_rate(0.001).build()?;
+/// assert_eq!(filter.capacity(), 10_000);
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until build is called"]
+pub struct QuotientFilterBuilder<H = Xxh3> {
+    capacity: usize,
+    max_capacity: Option<usize>,
+    rate: f64,
+    load: f64,
+    seed: Option<Seed>,
+    hasher: PhantomData<H>,
+}
+
+impl QuotientFilterBuilder<Xxh3> {
+    pub(super) fn new() -> Self {
+        let (rate, load) = (DEFAULT_RATE, DEFAULT_LOAD);
+        Self { capacity: 0, max_capacity: None, rate, load, seed: None, hasher: PhantomData }
+    }
+}
+
+impl<H: KeyHasher> QuotientFilterBuilder<H> {
+    /// How many keys the filter shall hold. Any number, not only powers of two.
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.capacity = keys;
+        self
+    }
+
+    /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
+    /// the way, and pays for that with one bit more per key for every doubling that is still to come.
+    pub fn growable_to(mut self, keys: usize) -> Self {
+        self.max_capacity = Some(keys);
+        self
+    }
+
+    /// The largest share of other keys that may be taken for stored ones when the filter is full; 1/256 unless
+    /// given. Remainders have whole bits, so the true rate can be as low as half of this.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// The share of the slots in use when the filter is full; 0.95 unless given. Less is faster and larger.
+    pub fn max_load(mut self, load: f64) -> Self {
+        self.load = load;
+        self
+    }
+
+    /// The seed of the hash function; the operating system chooses one unless given.
+    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+        self.seed = Some(seed.into());
+        self
+    }
+
+    /// Another hash function.
+    pub fn hasher<G: KeyHasher>(self) -> QuotientFilterBuilder<G> {
+        let Self { capacity, max_capacity, rate, load, seed, .. } = self;
+        QuotientFilterBuilder { capacity, max_capacity, rate, load, seed, hasher: PhantomData }
+    }
+
+    /// The filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter cannot be met, and what can.
+    pub fn build(self) -> Result<QuotientFilter<H>, BuildError> {
+        let slots = slots_for(self.capacity, self.load)?;
+        let max_capacity = self.max_capacity.unwrap_or(self.capacity).max(self.capacity);
+        let doublings = doublings_to(slots, slots_for(max_capacity, self.load)?);
+        let last_bits = remainder_bits(self.rate, self.load)?;
+        let bits = last_bits + doublings;
+        if bits > *Geometry::REMAINDER_BITS.end() || bits > fraction_bits(slots) {
+            let max = max_capacity >> (bits - fraction_bits(slots).min(*Geometry::REMAINDER_BITS.end()));
+            return Err(BuildError::CapacityTooLarge { capacity: max_capacity, max });
+        }
+        let table = Table::new(slots, bits, false)?;
+        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
+    }
+}
+
+/// How many slots so many keys need at this load.
+pub(crate) fn slots_for(capacity: usize, load: f64) -> Result<u64, BuildError> {
+    const MIN_LOAD: f64 = 0.01;
+    const MAX_LOAD: f64 = 0.99;
+    if !(MIN_LOAD..=MAX_LOAD).contains(&load) {
+        return Err(BuildError::OutOfRange { name: "max_load", value: load, min: MIN_LOAD, max: MAX_LOAD });
+    }
+    if capacity == 0 {
+        return Err(BuildError::ZeroCapacity);
+    }
+    let slots = (capacity as f64 / load).ceil();
+    if slots > Geometry::MAX_SLOTS as f64 {
+        let max = (Geometry::MAX_SLOTS as f64 * load) as usize;
+        return Err(BuildError::CapacityTooLarge { capacity, max });
+    }
+    Ok(slots as u64)
+}
+
+/// How many times `slots` has to be doubled to reach `goal`.
+fn doublings_to(slots: u64, goal: u64) -> u32 {
+    (0..64).find(|&doublings| slots << doublings >= goal).unwrap_or(64)
+}
+
+/// How many remainder bits meet a rate: a query meets `load` keys of its quotient on average, and each of them
+/// takes it for itself with probability 2^−r.
+pub(crate) fn remainder_bits(rate: f64, load: f64) -> Result<u32, BuildError> {
+    let (least, most) = (*Geometry::REMAINDER_BITS.start(), *Geometry::REMAINDER_BITS.end());
+    let rate_of = |bits: u32| load * 0.5_f64.powi(bits as i32);
+    if !(rate_of(most)..1.0).contains(&rate) {
+        return Err(BuildError::RateOutOfRange { rate, min: rate_of(most), max: 1.0 });
+    }
+    Ok((least..=most).find(|&bits| rate_of(bits) <= rate).unwrap_or(most))
+}

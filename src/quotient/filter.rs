@@ -1,0 +1,294 @@
+//! The plain quotient filter.
+
+use crate::filter::FilterStats;
+use crate::{Digest, Filter, FullError, InvariantError, Key, KeyHasher, MergeError, Seed, Xxh3, batch};
+
+use super::builder::QuotientFilterBuilder;
+use super::geometry::Geometry;
+use super::table::Table;
+
+/// A quotient filter: compact, exact in its counts, with removal, growth and merging.
+///
+/// It does not adapt, and needs no remote for that: it is what the adaptive filters of this crate are measured
+/// against, and a good choice where false positives do not repeat. A query reads one cache line, nearly always.
+///
+/// **Multiset semantics**: a key inserted twice must be removed twice.
+///
+/// Space: 10.24 bits a slot at the default rate of 1/256, which makes 10.8 bits per key at load 0.95.
+///
+/// ```
+/// use besom::{Filter, QuotientFilter};
+///
+/// let mut filter = QuotientFilter::with_capacity(1000)?;
+/// filter.insert("here")?;
+/// assert!(filter.contains("here"));
+/// assert!(filter.remove("here"));
+/// assert!(!filter.contains("here"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct QuotientFilter<H = Xxh3> {
+    table: Table,
+    hasher: H,
+    capacity: usize,
+    /// How many times the table may still double. Each takes one bit from the remainders.
+    doublings: u32,
+}
+
+impl QuotientFilter<Xxh3> {
+    /// Asks for a filter; see [`QuotientFilterBuilder`].
+    pub fn builder() -> QuotientFilterBuilder<Xxh3> {
+        QuotientFilterBuilder::new()
+    }
+
+    /// A filter for so many keys, with a false-positive rate of 1/256.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`](crate::BuildError) for capacity 0 and for more than memory holds.
+    pub fn with_capacity(keys: usize) -> Result<Self, crate::BuildError> {
+        Self::builder().capacity(keys).build()
+    }
+}
+
+impl<H: KeyHasher> QuotientFilter<H> {
+    pub(super) fn from_parts(table: Table, hasher: H, capacity: usize, doublings: u32) -> Self {
+        Self { table, hasher, capacity, doublings }
+    }
+
+    /// Inserts a key, once more if it was there already.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] at capacity, unless the filter can grow. It is unchanged then.
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
+        self.insert_digest(self.hasher.digest_key(key))
+    }
+
+    /// [`insert`](Self::insert) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    #[inline]
+    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
+        if self.table.len() >= self.capacity {
+            self.grow()?;
+        }
+        let place = self.table.locate(digest.hi);
+        self.table.insert(place.quotient, self.table.remainder_of(place.fraction))?;
+        Ok(())
+    }
+
+    /// Removes a key, once; `false` if it was not there.
+    ///
+    /// Remove only what was inserted: the filter keeps a few bits of each key, so removing a key that was never
+    /// inserted takes away, at the false-positive rate, the bits of another one.
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+        let place = self.table.locate(self.hasher.digest_key(key).hi);
+        let remainder = self.table.remainder_of(place.fraction);
+        let Some(run) = self.table.run(place.quotient) else { return false };
+        let rank = run.slots().position(|slot| self.table.remainder(slot) == remainder);
+        rank.map(|rank| self.table.remove(place.quotient, rank)).is_some()
+    }
+
+    /// How often the key may have been inserted: never less than the truth.
+    #[must_use]
+    pub fn count<K: Key + ?Sized>(&self, key: &K) -> usize {
+        let place = self.table.locate(self.hasher.digest_key(key).hi);
+        let remainder = self.table.remainder_of(place.fraction);
+        let slots = self.table.run(place.quotient).into_iter().flat_map(|run| run.slots());
+        slots.filter(|&slot| self.table.remainder(slot) == remainder).count()
+    }
+
+    /// Takes all keys of `other` in, in one pass over both.
+    ///
+    /// Filters that have grown differently can be merged if they began with the same parameters.
+    ///
+    /// # Errors
+    ///
+    /// [`MergeError`] if hash functions or shapes differ, or if the union does not fit; both are unchanged then.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.hasher != other.hasher {
+            return Err(MergeError::HashMismatch);
+        }
+        let needed = self.table.len() + other.table.len();
+        let mut left = Side::of(self);
+        let mut right = Side::of(other);
+        while left.table().slots() < right.table().slots() {
+            left.double()?;
+        }
+        while right.table().slots() < left.table().slots() {
+            right.double()?;
+        }
+        shape_agrees("slots", left.table().slots(), right.table().slots())?;
+        let bits = |side: &Side<'_>| u64::from(side.table().remainder_bits());
+        shape_agrees("remainder bits", bits(&left), bits(&right))?;
+        while needed > left.capacity {
+            left.double().map_err(|_| MergeError::Full { needed, capacity: left.capacity })?;
+            right.double()?;
+        }
+        let merged = left.table().merged(right.table());
+        let table = merged.map_err(|_| MergeError::OutOfMemory { bytes: left.table().memory_bits() / 8 })?;
+        (self.capacity, self.doublings) = (left.capacity, left.doublings);
+        self.table = table;
+        Ok(())
+    }
+
+    /// Removes all keys; capacity and hash function stay.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// The seed of the hash function.
+    pub fn seed(&self) -> Seed {
+        self.hasher.seed()
+    }
+
+    /// Checks the invariants of the table; for tests and after reading from anywhere untrusted. Walks all of it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<(), FullError> {
+        let full = FullError { len: self.table.len(), capacity: self.capacity };
+        if self.doublings == 0 {
+            return Err(full);
+        }
+        self.table = self.table.doubled().map_err(|_| full)?;
+        self.capacity *= 2;
+        self.doublings -= 1;
+        Ok(())
+    }
+
+    /// Inserts even beyond capacity: with a higher rate, and if there is no bit left to grow by, more slowly.
+    fn insert_anyway(&mut self, digest: Digest) {
+        if self.table.len() >= self.capacity
+            && self.table.remainder_bits() > *Geometry::REMAINDER_BITS.start()
+        {
+            self.doublings = self.doublings.max(1);
+            // Without memory to grow, the keys go on into the tail of the table as it is.
+            let _ = self.grow();
+        }
+        let place = self.table.locate(digest.hi);
+        let inserted = self.table.insert(place.quotient, self.table.remainder_of(place.fraction));
+        assert!(inserted.is_ok(), "out of memory for one more key, like every collection");
+    }
+}
+
+/// One side of a merge, doubled as often as it takes, while the filter itself stays as it is.
+struct Side<'f> {
+    original: &'f Table,
+    grown: Option<Table>,
+    capacity: usize,
+    doublings: u32,
+}
+
+impl<'f> Side<'f> {
+    fn of<H>(filter: &'f QuotientFilter<H>) -> Self {
+        let QuotientFilter { table, capacity, doublings, .. } = filter;
+        Self { original: table, grown: None, capacity: *capacity, doublings: *doublings }
+    }
+
+    fn table(&self) -> &Table {
+        self.grown.as_ref().unwrap_or(self.original)
+    }
+
+    fn double(&mut self) -> Result<(), MergeError> {
+        let slots = self.table().slots();
+        if self.doublings == 0 {
+            return Err(MergeError::ShapeMismatch { what: "slots", left: slots, right: slots * 2 });
+        }
+        let doubled = self.table().doubled();
+        let bytes = self.table().memory_bits() / 4;
+        self.grown = Some(doubled.map_err(|_| MergeError::OutOfMemory { bytes })?);
+        self.capacity *= 2;
+        self.doublings -= 1;
+        Ok(())
+    }
+}
+
+fn shape_agrees(what: &'static str, left: u64, right: u64) -> Result<(), MergeError> {
+    if left == right { Ok(()) } else { Err(MergeError::ShapeMismatch { what, left, right }) }
+}
+
+impl<H: KeyHasher> Filter for QuotientFilter<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher.digest(bytes)
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        let place = self.table.locate(digest.hi);
+        self.table.contains(place.quotient, self.table.remainder_of(place.fraction))
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let place = self.table.locate(self.hasher.digest_key(key).hi);
+            self.table.prefetch(place.quotient);
+            place
+        };
+        let answer = |place: super::table::Place| {
+            self.table.contains(place.quotient, self.table.remainder_of(place.fraction))
+        };
+        batch::contains_many(keys, answers, prepare, answer);
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn stats(&self) -> FilterStats {
+        let (items, slots) = (self.table.len(), self.table.slots() as usize);
+        let (load, bits) = (items as f64 / slots as f64, self.table.memory_bits());
+        FilterStats { items, slots, load, bits, ..FilterStats::default() }
+    }
+}
+
+/// Inserts all keys, whatever happens: since no key may be lost and this trait knows no errors, a filter at its
+/// capacity doubles even if it was not built to grow, and its false-positive rate with it. Where that must not
+/// happen, [`insert`](QuotientFilter::insert) says when the filter is full.
+impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            self.insert_anyway(self.hasher.digest_key(&key));
+        }
+    }
+}
+
+/// A filter of just the size that the keys need, at the default false-positive rate of 1/256.
+///
+/// ```
+/// use besom::{Filter, QuotientFilter};
+///
+/// let filter: QuotientFilter = ["a", "b", "c"].into_iter().collect();
+/// assert_eq!(filter.len(), 3);
+/// assert!(filter.contains("b"));
+/// ```
+impl<K: Key> FromIterator<K> for QuotientFilter<Xxh3> {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let hasher = Xxh3::with_seed(Seed::random());
+        let digests: Vec<Digest> = keys.into_iter().map(|key| hasher.digest_key(&key)).collect();
+        let builder = Self::builder().capacity(digests.len().max(1)).seed(hasher.seed());
+        let mut filter = builder.build().unwrap_or_else(|error| {
+            // Only memory can be lacking, with an eighth of what the digests took: like every collection.
+            panic!("{error}")
+        });
+        for digest in digests {
+            filter.insert_anyway(digest);
+        }
+        filter
+    }
+}

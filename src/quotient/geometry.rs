@@ -1,0 +1,206 @@
+//! How a block of the quotient table is cut: how many words, how many slots, what lies where.
+//!
+//! ```text
+//! bit 0        8              8+S            8+2S                    64W−S·r                64W
+//!     | offset | occupieds: S | runends: S   | code: C bits | (gap) | remainders: S slots of r bits |
+//! ```
+//!
+//! A block fills whole cache lines, or half of one, so that a query reads one line wherever possible. With
+//! r = 8 that makes 50 slots a line for a plain table (10.24 bits a slot), and 46 slots with a code of 44 bits
+//! (11.13 bits a slot) for the filters that keep a value per slot.
+
+/// The fields of a block, as the functions that touch bits need them.
+///
+/// The two shapes with r = 8 exist as types of their own, so that their hot functions compile to constant
+/// shifts; every other one is a [`Geometry`] that computes them.
+pub(crate) trait Shape: Copy {
+    /// r, the width of a remainder.
+    fn remainder_bits(self) -> u32;
+    /// S, the slots of a block, 64 at most.
+    fn slots(self) -> u32;
+    /// W, the words of a block.
+    fn words(self) -> usize;
+    /// The block of a slot of the table, and the slot's number in the block.
+    fn split(self, slot: u64) -> (usize, u32);
+
+    /// Where the runends start.
+    #[inline(always)]
+    fn runends_at(self) -> u32 {
+        OCCUPIEDS_AT + self.slots()
+    }
+
+    /// Where the code starts.
+    #[inline(always)]
+    fn code_at(self) -> u32 {
+        self.runends_at() + self.slots()
+    }
+
+    /// Where the remainders start: they end with the block.
+    #[inline(always)]
+    fn remainders_at(self) -> u32 {
+        self.words() as u32 * 64 - self.slots() * self.remainder_bits()
+    }
+}
+
+/// The width of a block's offset.
+pub(crate) const OFFSET_BITS: u32 = 8;
+
+/// Where the occupieds start: behind the offset.
+pub(crate) const OCCUPIEDS_AT: u32 = OFFSET_BITS;
+
+/// A shape that is known when the program is compiled, with remainders of a byte in one cache line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteLine<const SLOTS: u32>;
+
+/// 50 slots of 8 bits without a code.
+pub(crate) const PLAIN_SLOTS: u32 = 50;
+/// 46 slots of 8 bits and a code of 44 bits.
+pub(crate) const CODED_SLOTS: u32 = 46;
+
+impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
+    #[inline(always)]
+    fn remainder_bits(self) -> u32 {
+        8
+    }
+
+    #[inline(always)]
+    fn slots(self) -> u32 {
+        SLOTS
+    }
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        8
+    }
+
+    #[inline(always)]
+    fn split(self, slot: u64) -> (usize, u32) {
+        ((slot / u64::from(SLOTS)) as usize, (slot % u64::from(SLOTS)) as u32)
+    }
+}
+
+/// A shape chosen at run time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    remainder_bits: u32,
+    slots: u32,
+    words: u32,
+    code_bits: u32,
+    /// ⌈2^64 / slots⌉, which makes a division by `slots` a multiplication.
+    reciprocal: u64,
+}
+
+impl Geometry {
+    /// The remainders that a table can have.
+    pub(crate) const REMAINDER_BITS: std::ops::RangeInclusive<u32> = 2..=32;
+
+    /// Slots whose numbers [`Shape::split`] divides exactly.
+    pub(crate) const MAX_SLOTS: u64 = 1 << 48;
+
+    /// The shape for remainders of this width, without a code.
+    pub(crate) fn plain(remainder_bits: u32) -> Self {
+        Self::smallest(remainder_bits, |_| 0)
+    }
+
+    /// The shape for remainders of this width, with 0.875 code bits a slot or a little more.
+    pub(crate) fn coded(remainder_bits: u32) -> Self {
+        Self::smallest(remainder_bits, |slots| (slots * 7).div_ceil(8))
+    }
+
+    /// The smallest of the block sizes that wastes at most 4%, or else the one that wastes least.
+    fn smallest(remainder_bits: u32, code_bits: impl Fn(u32) -> u32) -> Self {
+        const WORDS: [u32; 4] = [4, 8, 16, 32];
+        let ideal = 64.0 * f64::from(2 + remainder_bits) + f64::from(OFFSET_BITS + code_bits(64));
+        let waste = |shape: &Self| shape.bits_per_slot() / (ideal / 64.0);
+        let shapes = WORDS.map(|words| Self::fitting(remainder_bits, words, &code_bits));
+        let good = shapes.iter().find(|shape| waste(shape) <= 1.04);
+        *good.unwrap_or_else(|| {
+            shapes.iter().min_by(|a, b| waste(a).total_cmp(&waste(b))).unwrap_or(&shapes[0])
+        })
+    }
+
+    /// As many slots as so many words take.
+    fn fitting(remainder_bits: u32, words: u32, code_bits: impl Fn(u32) -> u32) -> Self {
+        let fits = |&slots: &u32| OFFSET_BITS + slots * (2 + remainder_bits) + code_bits(slots) <= words * 64;
+        let slots = (1..=64).rev().find(fits).unwrap_or(1);
+        let rest = words * 64 - OFFSET_BITS - slots * (2 + remainder_bits);
+        let code_bits = if code_bits(slots) == 0 { 0 } else { rest.min(64) };
+        let reciprocal = u64::MAX / u64::from(slots) + 1;
+        Self { remainder_bits, slots, words, code_bits, reciprocal }
+    }
+
+    /// C, the width of a block's code.
+    pub(crate) fn code_bits(self) -> u32 {
+        self.code_bits
+    }
+
+    /// The memory of a slot, its share of the block's other fields included.
+    pub(crate) fn bits_per_slot(&self) -> f64 {
+        f64::from(self.words * 64) / f64::from(self.slots)
+    }
+}
+
+impl Shape for Geometry {
+    #[inline(always)]
+    fn remainder_bits(self) -> u32 {
+        self.remainder_bits
+    }
+
+    #[inline(always)]
+    fn slots(self) -> u32 {
+        self.slots
+    }
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        self.words as usize
+    }
+
+    /// Exact below [`Geometry::MAX_SLOTS`]: the reciprocal is too large by less than 1, so the product is by
+    /// less than 2^48 of 2^64, and `slots` is at most 64.
+    #[inline(always)]
+    fn split(self, slot: u64) -> (usize, u32) {
+        let block = ((u128::from(slot) * u128::from(self.reciprocal)) >> 64) as u64;
+        (block as usize, (slot - block * u64::from(self.slots)) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn every_width_has_a_shape_that_fits_and_wastes_little() {
+        for remainder_bits in Geometry::REMAINDER_BITS {
+            for (shape, code_share) in
+                [(Geometry::plain(remainder_bits), 0.0), (Geometry::coded(remainder_bits), 0.875)]
+            {
+                assert!(shape.code_at() + shape.code_bits() <= shape.remainders_at(), "{shape:?}");
+                assert!(f64::from(shape.code_bits()) >= code_share * f64::from(shape.slots()), "{shape:?}");
+                let ideal = f64::from(remainder_bits) + 2.125 + code_share;
+                assert!(shape.bits_per_slot() <= 1.05 * ideal, "{shape:?} against {ideal}");
+            }
+        }
+    }
+
+    #[test]
+    fn byte_lines_are_what_the_choice_makes_for_8_bits() {
+        let (plain, coded) = (Geometry::plain(8), Geometry::coded(8));
+        assert_eq!((plain.slots(), plain.words(), plain.code_bits()), (PLAIN_SLOTS, 8, 0));
+        assert_eq!((coded.slots(), coded.words(), coded.code_bits()), (CODED_SLOTS, 8, 44));
+    }
+
+    #[test]
+    fn split_is_division_for_every_shape() {
+        let mut random = Random::new(4);
+        for remainder_bits in Geometry::REMAINDER_BITS {
+            let shape = Geometry::plain(remainder_bits);
+            let slots = u64::from(shape.slots());
+            let random_slots = (0..1_000).map(|_| random.below(Geometry::MAX_SLOTS));
+            for slot in random_slots.chain(0..300).chain(Geometry::MAX_SLOTS - 300..=Geometry::MAX_SLOTS) {
+                assert_eq!(shape.split(slot), ((slot / slots) as usize, (slot % slots) as u32));
+            }
+        }
+    }
+}

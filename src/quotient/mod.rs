@@ -1,0 +1,18 @@
+//! The quotient table, which four filters share, and the plain filter on it.
+
+mod block;
+mod builder;
+mod filter;
+mod geometry;
+mod insert;
+mod query;
+mod sorted;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use builder::QuotientFilterBuilder;
+pub use filter::QuotientFilter;
+pub(crate) use geometry::Geometry;
+pub(crate) use sorted::{Appender, Item};
+pub(crate) use table::{Place, Run, Shift, Table, fraction_bits};

@@ -1,0 +1,365 @@
+//! The rank-and-select quotient table: a compact multiset of (quotient, remainder).
+//!
+//! A table of m slots stores for every item a remainder of r bits; where the remainder stands tells its
+//! quotient. The items of one quotient form a **run**, runs stand in the order of their quotients, and a run
+//! starts at the slot with the number of its quotient (its *home*) or, if that is taken, right behind the run
+//! before it. Two bits a slot are enough to find a run: *occupied* (at the quotient: it has a run) and *runend*
+//! (at the slot: a run ends here); the i-th occupied quotient owns the i-th runend. An **offset** per block says
+//! where the block's own runs begin, so that counting starts there.
+//!
+//! Runs grow at their end: the rank of an item in its run is the order in which it was inserted, which is also
+//! its rank in the remote's list.
+//!
+//! Nothing wraps around. Behind the m slots that are homes lies a *tail* for the runs that are pushed beyond the
+//! end; it takes more blocks when it needs them.
+//!
+//! This file has the parts that all operations share; they live in `query`, `insert`, `remove` and `sorted`.
+
+use crate::bits::{AlignedWords, Isa, low_mask, select};
+use crate::{BuildError, InvariantError, error::ensure};
+
+use super::block::{self, Meta, OFFSET_SATURATED};
+use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+
+/// A compact multiset of (quotient, remainder). See the [module](self).
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    /// `blocks` blocks of `shape.words()` words.
+    pub(super) words: AlignedWords,
+    pub(super) shape: Geometry,
+    pub(super) kind: Kind,
+    pub(super) isa: Isa,
+    /// m: how many quotients there are. Slots from here on are the tail.
+    pub(super) slots: u64,
+    /// Blocks in memory: those of the homes, and the tail's.
+    pub(super) blocks: usize,
+    pub(super) len: usize,
+}
+
+/// Which of the shapes that have functions of their own a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `ByteLine<PLAIN_SLOTS>`
+    PlainBytes,
+    /// `ByteLine<CODED_SLOTS>`
+    CodedBytes,
+    /// Any other.
+    General,
+}
+
+/// Where a key belongs: the fixed-point product of its hash and the number of slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The integer part: the home slot.
+    pub(crate) quotient: u64,
+    /// The fraction: its leading bits are the remainder. See [`Table::fraction_bits`].
+    pub(crate) fraction: u64,
+}
+
+/// The slots of one run, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl Run {
+    /// How many items the run has.
+    pub(crate) fn len(&self) -> usize {
+        (self.last - self.first + 1) as usize
+    }
+
+    /// The run's slots in order of rank.
+    pub(crate) fn slots(&self) -> std::ops::RangeInclusive<u64> {
+        self.first..=self.last
+    }
+}
+
+/// Which slots an insertion or a removal moved.
+///
+/// After an insertion the new item is in `at`, and what was in `at..end` is in `at + 1..=end` (`end` was free).
+/// After a removal the item of `at` is gone, and what was in `at + 1..=end` is in `at..end` (`end` is free).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shift {
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+impl Table {
+    /// An empty table of `slots` quotients and remainders of `remainder_bits` bits (2 to 32), with a code per
+    /// block or without.
+    pub(crate) fn new(slots: u64, remainder_bits: u32, coded: bool) -> Result<Self, BuildError> {
+        debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
+        debug_assert!(Geometry::REMAINDER_BITS.contains(&remainder_bits));
+        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+        let blocks = shape.split(slots - 1).0 + 2;
+        let words = blocks * shape.words();
+        let Some(words) = AlignedWords::zeroed(words) else {
+            return Err(BuildError::OutOfMemory { bytes: words * 8 });
+        };
+        let kind = match (remainder_bits, shape.slots()) {
+            (8, PLAIN_SLOTS) => Kind::PlainBytes,
+            (8, CODED_SLOTS) => Kind::CodedBytes,
+            _ => Kind::General,
+        };
+        Ok(Self { words, shape, kind, isa: Isa::detect(), slots, blocks, len: 0 })
+    }
+
+    /// The same table worked on with another instruction set, for tests that compare them.
+    #[cfg(test)]
+    pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
+        self.isa = isa;
+        self
+    }
+
+    /// m, the number of quotients.
+    #[inline]
+    pub(crate) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// All slots in memory, the tail's included: the numbers that a slot can have are below this.
+    #[inline]
+    pub(crate) fn physical_slots(&self) -> u64 {
+        self.blocks as u64 * u64::from(self.shape.slots())
+    }
+
+    /// How many items are stored.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// r, the width of a remainder.
+    #[inline]
+    pub(crate) fn remainder_bits(&self) -> u32 {
+        self.shape.remainder_bits()
+    }
+
+    /// The memory of the table, in bits.
+    pub(crate) fn memory_bits(&self) -> usize {
+        self.words.len() * 64
+    }
+
+    /// How many bits of a [`Place`]'s fraction are worth using: those below were zero in the hash already.
+    #[inline]
+    pub(crate) fn fraction_bits(&self) -> u32 {
+        fraction_bits(self.slots)
+    }
+
+    /// Where a key with these hash bits belongs.
+    #[inline(always)]
+    pub(crate) fn locate(&self, hash: u64) -> Place {
+        let product = u128::from(hash) * u128::from(self.slots);
+        Place { quotient: (product >> 64) as u64, fraction: product as u64 }
+    }
+
+    /// The remainder of a fraction: its leading r bits.
+    #[inline(always)]
+    pub(crate) fn remainder_of(&self, fraction: u64) -> u64 {
+        fraction >> (64 - self.shape.remainder_bits())
+    }
+
+    /// Asks the processor to fetch the block of a quotient.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, quotient: u64) {
+        let block = match self.kind {
+            Kind::PlainBytes => super::geometry::ByteLine::<PLAIN_SLOTS>.split(quotient).0,
+            Kind::CodedBytes => super::geometry::ByteLine::<CODED_SLOTS>.split(quotient).0,
+            Kind::General => self.shape.split(quotient).0,
+        };
+        crate::batch::prefetch(self.words.as_ptr().wrapping_add(block * self.shape.words()));
+    }
+
+    /// The slots of a block.
+    #[inline]
+    pub(crate) fn slots_per_block(&self) -> u32 {
+        self.shape.slots()
+    }
+
+    /// How many blocks there are, the tail's included.
+    #[inline]
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The block of a slot, and the slot's number in it.
+    #[inline]
+    pub(crate) fn block_of(&self, slot: u64) -> (usize, u32) {
+        self.shape.split(slot)
+    }
+
+    /// The width of a block's code; 0 for a table without codes.
+    #[inline]
+    pub(crate) fn code_bits(&self) -> u32 {
+        self.shape.code_bits()
+    }
+
+    /// The code of a block: 0 until it is set. The table never moves or changes it.
+    #[inline]
+    pub(crate) fn code(&self, block: usize) -> u64 {
+        block::read(self.block(block), self.shape.code_at(), self.shape.code_bits())
+    }
+
+    /// Sets the code of a block.
+    #[inline]
+    pub(crate) fn set_code(&mut self, block: usize, code: u64) {
+        let (at, bits) = (self.shape.code_at(), self.shape.code_bits());
+        block::write(self.block_mut(block), at, bits, code);
+    }
+
+    /// The remainder in a slot.
+    #[inline]
+    pub(crate) fn remainder(&self, slot: u64) -> u64 {
+        let (block, slot) = self.shape.split(slot);
+        block::remainder(self.shape, self.block(block), slot)
+    }
+
+    /// Changes the remainder in a slot that is in use.
+    #[inline]
+    pub(crate) fn set_remainder(&mut self, slot: u64, remainder: u64) {
+        let ((block, slot), shape) = (self.shape.split(slot), self.shape);
+        block::set_remainder(shape, self.block_mut(block), slot, remainder);
+    }
+
+    /// Removes all items and sets all codes to 0.
+    pub(crate) fn clear(&mut self) {
+        self.words.fill(0);
+        self.len = 0;
+    }
+
+    /// The run of a quotient, if it has one. Touches one block unless runs cross into the next.
+    pub(crate) fn run(&self, quotient: u64) -> Option<Run> {
+        let (index, quotient_in_block) = self.shape.split(quotient);
+        let meta = self.meta(index);
+        if !meta.is_occupied(quotient_in_block) {
+            return None;
+        }
+        let below = meta.runs_below(quotient_in_block);
+        let begin = self.begin(index);
+        let first = match below {
+            0 => begin,
+            _ => self.select_runend(begin, below - 1) + 1,
+        };
+        let first = first.max(quotient);
+        Some(Run { first, last: self.select_runend(first, 0) })
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self, block: usize) -> &[u64] {
+        let words = self.shape.words();
+        &self.words[block * words..][..words]
+    }
+
+    #[inline(always)]
+    pub(super) fn block_mut(&mut self, block: usize) -> &mut [u64] {
+        let words = self.shape.words();
+        &mut self.words[block * words..][..words]
+    }
+
+    #[inline(always)]
+    pub(super) fn meta(&self, block: usize) -> Meta {
+        block::meta(self.shape, self.block(block))
+    }
+
+    #[inline(always)]
+    pub(super) fn set_meta(&mut self, block: usize, meta: Meta) {
+        let shape = self.shape;
+        block::set_meta(shape, self.block_mut(block), meta);
+    }
+
+    /// The first slot of a block.
+    #[inline(always)]
+    pub(super) fn first_slot(&self, block: usize) -> u64 {
+        block as u64 * u64::from(self.shape.slots())
+    }
+
+    /// The first slot that a block's own runs may take: behind the runs of all quotients before the block.
+    pub(super) fn begin(&self, block: usize) -> u64 {
+        // Offsets that are too large for their field are counted up from the last block that has a true one.
+        let mut known = block;
+        while known > 0 && block::offset(self.block(known)) == OFFSET_SATURATED {
+            known -= 1;
+        }
+        let mut begin = self.first_slot(known) + u64::from(block::offset(self.block(known)));
+        for index in known..block {
+            begin = self.end_of_runs(index, begin).max(self.first_slot(index + 1));
+        }
+        begin
+    }
+
+    /// Behind the last run of a block's quotients, where `begin` is what [`begin`](Self::begin) says of it.
+    pub(super) fn end_of_runs(&self, block: usize, begin: u64) -> u64 {
+        match self.meta(block).occupieds.count_ones() {
+            0 => begin,
+            runs => self.select_runend(begin, runs - 1) + 1,
+        }
+    }
+
+    /// The slot of the `k`-th runend (from 0) at or behind `from`. There must be so many.
+    pub(super) fn select_runend(&self, from: u64, mut k: u32) -> u64 {
+        let (mut block, slot) = self.shape.split(from);
+        let mut runends = self.meta(block).runends & !low_mask(slot);
+        loop {
+            let count = runends.count_ones();
+            if k < count {
+                return self.first_slot(block) + u64::from(select(runends, k));
+            }
+            k -= count;
+            block += 1;
+            runends = self.meta(block).runends;
+        }
+    }
+
+    /// Checks everything that the other functions rely on. Walks the whole table.
+    pub(crate) fn verify(&self) -> Result<(), InvariantError> {
+        let mut free = 0; // behind all runs so far
+        let mut items = 0;
+        for block in 0..self.blocks {
+            let meta = self.meta(block);
+            let first_slot = self.first_slot(block);
+            let offset = free.max(first_slot) - first_slot;
+            ensure!(
+                u64::from(meta.offset) == offset.min(OFFSET_SATURATED.into()),
+                "block {block} has offset {} instead of {offset}",
+                meta.offset
+            );
+            for quotient in (0..self.shape.slots()).filter(|&quotient| meta.is_occupied(quotient)) {
+                let home = first_slot + u64::from(quotient);
+                ensure!(home < self.slots, "quotient {home} of {} is occupied", self.slots);
+                let first = free.max(home);
+                self.verify_free(free, first)?;
+                free = self.verify_run_end(first)? + 1;
+                items += free - first;
+            }
+        }
+        self.verify_free(free, self.physical_slots())?;
+        ensure!(items == self.len as u64, "{items} items in the runs, {} counted", self.len);
+        Ok(())
+    }
+
+    /// The end of the run that starts at `first`, if there is one.
+    fn verify_run_end(&self, first: u64) -> Result<u64, InvariantError> {
+        let is_end = |&slot: &u64| {
+            let (block, slot) = self.shape.split(slot);
+            self.meta(block).runends >> slot & 1 == 1
+        };
+        let end = (first..self.physical_slots()).find(is_end);
+        end.ok_or_else(|| InvariantError::new(format!("the run that starts at slot {first} has no end")))
+    }
+
+    /// Unused slots have neither runend nor remainder.
+    fn verify_free(&self, from: u64, to: u64) -> Result<(), InvariantError> {
+        for slot in from..to {
+            let (block, in_block) = self.shape.split(slot);
+            let clean = self.meta(block).runends >> in_block & 1 == 0 && self.remainder(slot) == 0;
+            ensure!(clean, "slot {slot} is in no run but not empty");
+        }
+        Ok(())
+    }
+}
+
+/// The bits of a fraction of a 64-bit hash times `slots` that are worth using.
+pub(crate) fn fraction_bits(slots: u64) -> u32 {
+    64 - (64 - (slots - 1).leading_zeros())
+}
