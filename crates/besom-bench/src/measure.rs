@@ -1,0 +1,431 @@
+//! The measurement: who is measured when, on which keys, and what becomes of the times.
+
+use std::hint::black_box;
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{Duration, Instant};
+
+use crate::heap;
+use crate::keys::{Keys, Role, Zipf};
+use crate::subject::{Build, Entry, Failure, Shape, Subject};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) repeat: u32,
+    /// How many adapting queries precede the measured ones.
+    pub(crate) adapt_queries: u64,
+    /// The filter that ratios refer to.
+    pub(crate) baseline: String,
+    pub(crate) seed: u64,
+    pub(crate) effort: Effort,
+}
+
+/// One size at which all filters are measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Case {
+    /// The size as it was asked for, if it was asked for in slots.
+    pub(crate) log2_slots: Option<u32>,
+    pub(crate) shape: Shape,
+    /// The share of the planned keys that are present when queries are measured.
+    pub(crate) fill: f64,
+    /// Insertion is timed from this number of keys …
+    pub(crate) from: usize,
+    /// … to this one, which is larger.
+    pub(crate) to: usize,
+}
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Effort {
+    /// Different keys per query measurement.
+    pub(crate) queries: usize,
+    /// Measurements are repeated until they took so long in sum.
+    pub(crate) at_least: Duration,
+}
+
+/// Untimed operations before each timed measurement.
+const WARM_UP: usize = 1 << 14;
+
+/// Repeats take their keys from ranges this far apart.
+const KEYS_PER_REPEAT: u64 = 1 << 44;
+
+/// What came out for one filter at one size.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) filter: &'static str,
+    pub(crate) case: Case,
+    /// The figures, or nothing if the filter could not be measured.
+    pub(crate) figures: Option<Figures>,
+    /// Why not.
+    pub(crate) error: Option<String>,
+}
+
+/// The measured values; speeds in million operations a second.
+#[derive(Debug, Clone)]
+pub(crate) struct Figures {
+    pub(crate) insert: Spread,
+    /// Insertion with a [`MemoryRemote`](besom::MemoryRemote), for adaptive filters.
+    pub(crate) insert_with_remote: Option<Spread>,
+    pub(crate) positive: Spread,
+    pub(crate) negative: Spread,
+    pub(crate) batch_negative: Option<Spread>,
+    /// False positives among fresh non-members, over all repeats.
+    pub(crate) fpr: Option<f64>,
+    /// False positives among the adapting queries, over all repeats.
+    pub(crate) adapting_fpr: Option<f64>,
+    pub(crate) bits_per_key: f64,
+}
+
+/// A value over the repeats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// `None` without values.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (&min, &max) = (values.first()?, values.last()?);
+        let upper = values.len() / 2;
+        let lower = (values.len() - 1) / 2;
+        Some(Self { median: f64::midpoint(values[lower], values[upper]), min, max })
+    }
+
+    /// The whole range as a share of the median.
+    pub(crate) fn relative(&self) -> f64 {
+        (self.max - self.min) / self.median
+    }
+}
+
+/// What came out for one filter in one repeat.
+struct Sample {
+    insert: f64,
+    insert_with_remote: Option<f64>,
+    positive: f64,
+    negative: f64,
+    batch_negative: Option<f64>,
+    fpr: Option<f64>,
+    adapting_fpr: Option<f64>,
+    bits_per_key: f64,
+}
+
+/// Measures everything. A filter that fails gets a row that says why and does not disturb the others.
+pub(crate) fn run(plan: &Plan) -> Vec<Row> {
+    let mut progress = Progress::new(plan);
+    let mut rows = Vec::new();
+    for case in &plan.cases {
+        let mut samples: Vec<Result<Vec<Sample>, String>> =
+            plan.entries.iter().map(|_| Ok(Vec::new())).collect();
+        for repeat in 0..plan.repeat {
+            let trial = Trial::new(plan, *case, repeat);
+            for &index in &trial.order {
+                progress.step(plan.entries[index].name, case, repeat);
+                let Ok(done) = &mut samples[index] else { continue };
+                match trial.measure(&plan.entries[index]) {
+                    Ok(sample) => done.push(sample),
+                    Err(error) => samples[index] = Err(error.to_string()),
+                }
+            }
+        }
+        rows.extend(plan.entries.iter().zip(samples).map(|(entry, samples)| Row::new(entry, *case, samples)));
+    }
+    progress.finish();
+    rows
+}
+
+impl Row {
+    fn new(entry: &Entry, case: Case, samples: Result<Vec<Sample>, String>) -> Self {
+        let (figures, error) = match samples {
+            Ok(samples) => (Figures::of(&samples), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self { filter: entry.name, case, figures, error }
+    }
+}
+
+impl Figures {
+    fn of(samples: &[Sample]) -> Option<Self> {
+        let spread = |value: fn(&Sample) -> Option<f64>| Spread::of(samples.iter().filter_map(value));
+        let mean = |value: fn(&Sample) -> Option<f64>| {
+            let values: Vec<f64> = samples.iter().filter_map(value).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        Some(Self {
+            insert: spread(|sample| Some(sample.insert))?,
+            insert_with_remote: spread(|sample| sample.insert_with_remote),
+            positive: spread(|sample| Some(sample.positive))?,
+            negative: spread(|sample| Some(sample.negative))?,
+            batch_negative: spread(|sample| sample.batch_negative),
+            fpr: mean(|sample| sample.fpr),
+            adapting_fpr: mean(|sample| sample.adapting_fpr),
+            bits_per_key: spread(|sample| Some(sample.bits_per_key))?.median,
+        })
+    }
+}
+
+/// One repeat at one size: the same keys for all filters.
+struct Trial {
+    case: Case,
+    effort: Effort,
+    adapt_queries: u64,
+    keys: Keys,
+    repeat: u64,
+    strangers: Vec<u64>,
+    /// The filters, each once: another order in each repeat, so that nobody always comes after the same one.
+    order: Vec<usize>,
+}
+
+impl Trial {
+    fn new(plan: &Plan, mut case: Case, repeat: u32) -> Self {
+        let (keys, repeat) = (Keys::new(plan.seed), u64::from(repeat));
+        case.shape.seed = plan.seed.wrapping_add(repeat);
+        let mut order: Vec<usize> = (0..plan.entries.len()).collect();
+        keys.choices(repeat).shuffle(&mut order);
+        Self {
+            case,
+            effort: plan.effort,
+            adapt_queries: plan.adapt_queries,
+            keys,
+            repeat,
+            strangers: keys.range(Role::Stranger, repeat * KEYS_PER_REPEAT, plan.effort.queries + WARM_UP),
+            order,
+        }
+    }
+
+    fn measure(&self, entry: &Entry) -> Result<Sample, Failure> {
+        let bare = entry.bare.as_ref().map(|bare| self.fill(bare)).transpose()?.map(|filled| filled.mops);
+        let Filled { mut subject, members, mops, heap_before } = self.fill(&entry.build)?;
+        let adapting_fpr = self.adapt(&mut *subject)?;
+        let bytes = heap::live() - heap_before - subject.foreign_bytes();
+        let subject = black_box(&*subject);
+
+        let members = self.sample_of(&members);
+        let (positive, found) = self.time(&members, |keys| subject.count(keys));
+        if subject.is_filter() && found != self.effort.queries {
+            let lost = self.effort.queries - found;
+            return Err(format!(
+                "lost keys: {lost} of {} queries for stored keys failed",
+                self.effort.queries
+            )
+            .into());
+        }
+        let (negative, hits) = self.time(&self.strangers, |keys| subject.count(keys));
+        let batch_negative = subject
+            .count_batched(&[])
+            .is_some()
+            .then(|| self.time(&self.strangers, |keys| subject.count_batched(keys).unwrap_or_default()));
+        if batch_negative.is_some_and(|(_, batched)| batched != hits) {
+            return Err("batched queries give other answers than single ones".into());
+        }
+        Ok(Sample {
+            insert: bare.unwrap_or(mops),
+            insert_with_remote: entry.remote.then_some(mops),
+            positive,
+            negative,
+            batch_negative: batch_negative.map(|(mops, _)| mops),
+            fpr: subject.is_filter().then(|| hits as f64 / self.effort.queries as f64),
+            adapting_fpr: adapting_fpr.filter(|_| subject.is_filter()),
+            bits_per_key: bytes as f64 * 8.0 / self.case.to as f64,
+        })
+    }
+
+    /// Fills fresh filters until it took long enough, with other keys each time, lest the processor learns them.
+    fn fill(&self, build: &Build) -> Result<Filled, Failure> {
+        let Case { shape, from, to, .. } = self.case;
+        self.warm_up(build)?;
+        let (mut time, mut inserted) = (Duration::ZERO, 0);
+        for round in 0_u64.. {
+            let start = self.repeat * KEYS_PER_REPEAT + round * to as u64;
+            let members = self.keys.range(Role::Member, start, to);
+            let heap_before = heap::live();
+            let mut subject = build(&shape)?;
+            if from > 0 {
+                subject.insert_all(&members[..from])?;
+            }
+            let start = Instant::now();
+            black_box(&mut *subject).insert_all(black_box(&members[from..]))?;
+            time += start.elapsed();
+            inserted += to - from;
+            if time >= self.effort.at_least {
+                return Ok(Filled { subject, members, mops: mops(inserted, time), heap_before });
+            }
+        }
+        unreachable!("2^64 rounds take longer than any measurement")
+    }
+
+    /// Brings the code of a filter into the cache and the branch predictor up to date with it.
+    fn warm_up(&self, build: &Build) -> Result<(), Failure> {
+        let shape = Shape { items: self.case.shape.items.min(WARM_UP), ..self.case.shape };
+        let keys = self.keys.range(
+            Role::Stranger,
+            (self.repeat + 1) * KEYS_PER_REPEAT - WARM_UP as u64,
+            shape.items,
+        );
+        let mut subject = build(&shape)?;
+        subject.insert_all(&keys)?;
+        black_box(subject.count(&keys));
+        Ok(())
+    }
+
+    /// As many members as there are queries, chosen at random.
+    fn sample_of(&self, members: &[u64]) -> Vec<u64> {
+        let mut random = self.keys.choices(1 << 32 | self.repeat);
+        let count = self.effort.queries + WARM_UP;
+        (0..count).map(|_| members[random.below(members.len() as u64) as usize]).collect()
+    }
+
+    /// Asks for all keys, as often as it takes: the speed, and how many keys of one pass were found.
+    fn time(&self, keys: &[u64], count: impl Fn(&[u64]) -> usize) -> (f64, usize) {
+        let (keys, warm_up) = keys.split_at(self.effort.queries);
+        black_box(count(warm_up));
+        let (mut time, mut passes) = (Duration::ZERO, 0);
+        loop {
+            let start = Instant::now();
+            let found = black_box(count(black_box(keys)));
+            time += start.elapsed();
+            passes += 1;
+            if time >= self.effort.at_least {
+                return (mops(passes * keys.len(), time), found);
+            }
+        }
+    }
+
+    /// Lets the filter adapt to a stream of queries: the share of false positives in it.
+    fn adapt(&self, subject: &mut dyn Subject) -> Result<Option<f64>, Failure> {
+        const CHUNK: u64 = 1 << 20;
+        let zipf = Zipf::new(10 * self.case.to as u64);
+        let mut random = self.keys.choices(2 << 32 | self.repeat);
+        let (mut left, mut hits) = (self.adapt_queries, 0);
+        while left > 0 {
+            let count = left.min(CHUNK);
+            let rank =
+                |_| self.keys.key(Role::Regular, self.repeat * KEYS_PER_REPEAT + zipf.draw(&mut random));
+            let chunk: Vec<u64> = (0..count).map(rank).collect();
+            hits += subject.adapt_all(&chunk)?;
+            left -= count;
+        }
+        Ok((self.adapt_queries > 0).then(|| hits as f64 / self.adapt_queries as f64))
+    }
+}
+
+/// A filled filter.
+struct Filled {
+    subject: Box<dyn Subject>,
+    /// What is in it.
+    members: Vec<u64>,
+    /// How fast it got there.
+    mops: f64,
+    /// The heap before the filter was built.
+    heap_before: isize,
+}
+
+fn mops(operations: usize, time: Duration) -> f64 {
+    // A clock that stands still must not lead to an infinity, which JSON cannot express.
+    operations as f64 / time.as_secs_f64().max(1e-9) / 1e6
+}
+
+/// Says on a terminal what is being done.
+struct Progress {
+    shown: bool,
+    done: usize,
+    total: usize,
+    repeat: u32,
+}
+
+impl Progress {
+    fn new(plan: &Plan) -> Self {
+        let total = plan.cases.len() * plan.entries.len() * plan.repeat as usize;
+        Self { shown: stderr().is_terminal(), done: 0, total, repeat: plan.repeat }
+    }
+
+    fn step(&mut self, filter: &str, case: &Case, repeat: u32) {
+        if self.shown {
+            let share = 100 * self.done / self.total.max(1);
+            let (items, number, of) = (case.to, repeat + 1, self.repeat);
+            eprint!("\r\x1b[K{share:3}%  {items} keys, repeat {number} of {of}: {filter}");
+            // Progress that cannot be shown is no reason to stop.
+            let _ = stderr().flush();
+        }
+        self.done += 1;
+    }
+
+    fn finish(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::of([3.0]), Some(Spread { median: 3.0, min: 3.0, max: 3.0 }));
+        assert_eq!(Spread::of([9.0, 1.0, 4.0]), Some(Spread { median: 4.0, min: 1.0, max: 9.0 }));
+        assert_eq!(Spread::of([4.0, 1.0, 9.0, 2.0]), Some(Spread { median: 3.0, min: 1.0, max: 9.0 }));
+        assert_eq!(Spread { median: 4.0, min: 3.0, max: 5.0 }.relative(), 0.5);
+    }
+
+    #[test]
+    fn a_standing_clock_gives_a_finite_speed() {
+        assert!(mops(1, Duration::ZERO).is_finite());
+        assert_eq!(mops(2_000_000, Duration::from_secs(1)), 2.0);
+    }
+
+    /// Fails on demand; otherwise says yes to everything.
+    struct Fickle {
+        fails: bool,
+        forgets: bool,
+    }
+
+    impl Subject for Fickle {
+        fn insert_all(&mut self, _: &[u64]) -> Result<(), Failure> {
+            if self.fails { Err("no room".into()) } else { Ok(()) }
+        }
+
+        fn count(&self, keys: &[u64]) -> usize {
+            keys.len() - usize::from(self.forgets)
+        }
+    }
+
+    fn plan(fails: bool, forgets: bool) -> Plan {
+        let entry = |name, fails, forgets| Entry {
+            name,
+            note: "",
+            build: Box::new(move |_| Ok(Box::new(Fickle { fails, forgets }))),
+            remote: false,
+            bare: None,
+        };
+        let shape = Shape { items: 10, load: 0.9, rate: 0.01, seed: 1 };
+        Plan {
+            entries: vec![entry("tested", fails, forgets), entry("sound", false, false)],
+            cases: vec![Case { log2_slots: None, shape, fill: 1.0, from: 0, to: 10 }],
+            repeat: 2,
+            adapt_queries: 100,
+            baseline: "sound".into(),
+            seed: 1,
+            effort: Effort { queries: 100, at_least: Duration::from_micros(1) },
+        }
+    }
+
+    #[test]
+    fn a_filter_that_fails_says_so_and_leaves_the_others_alone() {
+        for (fails, forgets, reason) in [(true, false, "no room"), (false, true, "lost keys: 1 of 100")] {
+            let rows = run(&plan(fails, forgets));
+            assert!(rows[0].figures.is_none());
+            assert!(rows[0].error.as_ref().unwrap().contains(reason), "{:?}", rows[0].error);
+            let figures = rows[1].figures.as_ref().unwrap();
+            assert_eq!((figures.fpr, figures.adapting_fpr), (Some(1.0), Some(1.0)));
+            assert_eq!(figures.batch_negative, None);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The list of everything that can be measured. A new filter is one more line in [`all`].
+
+mod besom;
+mod limit;
+mod others;
+
+use crate::subject::Entry;
+
+/// Everything that can be measured, in the order of the reports.
+///
+/// Filters of this project are registered by [`besom::plain`] if they work alone, by [`besom::adaptive`] if they
+/// need a remote to repair false positives, and by [`besom::adaptive_with_keys`] if they need the stored keys
+/// already while inserting.
+pub(crate) fn all() -> Vec<Entry> {
+    vec![
+        limit::limit(),
+        // The filters of this project.
+        // The filters of others.
+        others::qfilter(),
+        others::qfilter_xxh3(),
+        others::fastbloom(),
+        others::fastbloom_xxh3(),
+        others::xorf(),
+        others::cuckoofilter(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::all;
+    use crate::keys::{Keys, Role};
+    use crate::subject::Shape;
+
+    #[test]
+    fn names_are_unique_and_fit_for_a_command_line() {
+        let entries = all();
+        let names: HashSet<&str> = entries.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), entries.len());
+        for name in names {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(!name.is_empty() && name.chars().all(plain), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_subject_finds_all_members_and_few_strangers() {
+        let keys = Keys::new(5);
+        let shape = Shape { items: 10_000, load: 0.9, rate: 1.0 / 256.0, seed: 1 };
+        let members = keys.range(Role::Member, 0, shape.items);
+        let strangers = keys.range(Role::Stranger, 0, 100_000);
+        for entry in all() {
+            for build in entry.bare.iter().chain([&entry.build]) {
+                let mut subject = build(&shape).unwrap();
+                subject.insert_all(&members).unwrap();
+                let (found, hits) = (subject.count(&members), subject.count(&strangers));
+                if subject.is_filter() {
+                    assert_eq!(found, members.len(), "{} loses keys", entry.name);
+                    assert!(hits < 5_000, "{}: {hits} false positives of 100000", entry.name);
+                }
+                for (keys, single) in [(&members, found), (&strangers, hits)] {
+                    let batched = subject.count_batched(keys).unwrap_or(single);
+                    assert_eq!(batched, single, "{}: batched answers differ", entry.name);
+                }
+                let repaired = subject.adapt_all(&strangers).unwrap();
+                assert!(repaired <= hits, "{}: {repaired} false positives, not {hits}", entry.name);
+                if subject.is_filter() {
+                    assert_eq!(subject.count(&members), members.len(), "{} loses keys", entry.name);
+                }
+            }
+        }
+    }
+}
