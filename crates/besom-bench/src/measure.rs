@@ -4,6 +4,8 @@ use std::hint::black_box;
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
+use besom::FilterStats;
+
 use crate::heap;
 use crate::keys::{Keys, Role, Zipf};
 use crate::subject::{Build, Entry, Failure, Shape, Subject};
@@ -76,6 +78,8 @@ pub(crate) struct Figures {
     /// False positives among the adapting queries, over all repeats.
     pub(crate) adapting_fpr: Option<f64>,
     pub(crate) bits_per_key: f64,
+    /// What the filter said of itself in the last repeat.
+    pub(crate) stats: Option<FilterStats>,
 }
 
 /// A value over the repeats.
@@ -113,6 +117,7 @@ struct Sample {
     fpr: Option<f64>,
     adapting_fpr: Option<f64>,
     bits_per_key: f64,
+    stats: Option<FilterStats>,
 }
 
 /// Measures everything. A filter that fails gets a row that says why and does not disturb the others.
@@ -165,6 +170,7 @@ impl Figures {
             fpr: mean(|sample| sample.fpr),
             adapting_fpr: mean(|sample| sample.adapting_fpr),
             bits_per_key: spread(|sample| Some(sample.bits_per_key))?.median,
+            stats: samples.last().and_then(|sample| sample.stats),
         })
     }
 }
@@ -232,6 +238,7 @@ impl Trial {
             fpr: subject.is_filter().then(|| hits as f64 / self.effort.queries as f64),
             adapting_fpr: adapting_fpr.filter(|_| subject.is_filter()),
             bits_per_key: bytes as f64 * 8.0 / self.case.to as f64,
+            stats: subject.stats(),
         })
     }
 

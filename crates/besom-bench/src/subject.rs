@@ -6,6 +6,8 @@
 use std::error::Error;
 use std::fmt;
 
+use besom::FilterStats;
+
 /// Why a filter could not be measured.
 pub(crate) type Failure = Box<dyn Error>;
 
@@ -53,6 +55,11 @@ pub(crate) trait Subject {
     /// Memory that the subject holds but the filter does not: that of the remote.
     fn foreign_bytes(&self) -> isize {
         0
+    }
+
+    /// What the filter says of itself, if it is one of this project.
+    fn stats(&self) -> Option<FilterStats> {
+        None
     }
 
     /// Whether a false-positive rate means something.

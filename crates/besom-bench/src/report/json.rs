@@ -1,5 +1,6 @@
 //! The rows for other programs: one object per filter and size.
 
+use besom::FilterStats;
 use serde::Serialize;
 
 use crate::measure::{Case, Row, Spread};
@@ -32,6 +33,8 @@ struct Object<'a> {
     negative_mops_range: Option<[f64; 2]>,
     batch_negative_mops_range: Option<[f64; 2]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<Stats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
 }
 
@@ -62,8 +65,39 @@ impl<'a> From<&'a Row> for Object<'a> {
             positive_mops_range: range(positive),
             negative_mops_range: range(negative),
             batch_negative_mops_range: range(batch_negative),
+            stats: figures.and_then(|figures| figures.stats.as_ref()).map(Stats::from),
             error: row.error.as_deref(),
         }
+    }
+}
+
+/// What a filter of this project said of itself in the last repeat.
+#[derive(Serialize)]
+struct Stats {
+    slots: usize,
+    load: f64,
+    adaptations: u64,
+    resets: u64,
+    spills: usize,
+    adapted_slots: usize,
+    adaptivity_bits: usize,
+    rebuilds: u64,
+}
+
+impl From<&FilterStats> for Stats {
+    fn from(stats: &FilterStats) -> Self {
+        let &FilterStats {
+            slots,
+            load,
+            adaptations,
+            resets,
+            spills,
+            adapted_slots,
+            adaptivity_bits,
+            rebuilds,
+            ..
+        } = stats;
+        Self { slots, load, adaptations, resets, spills, adapted_slots, adaptivity_bits, rebuilds }
     }
 }
 
@@ -96,7 +130,8 @@ mod tests {
         }
         assert_eq!(list[0]["insert_mops"], 20.0);
         assert!(list[0]["batch_negative_mops"].is_null());
-        assert!(list[0].get("error").is_none());
+        assert!(list[0].get("error").is_none() && list[0].get("stats").is_none());
+        assert_eq!(list[1]["stats"]["rebuilds"], 0);
         assert_eq!(list[2]["error"], "no \"room\"\n");
         assert!(list[2]["insert_mops"].is_null());
     }

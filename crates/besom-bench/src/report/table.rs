@@ -177,6 +177,8 @@ fn machine() -> String {
 pub(crate) mod tests {
     use std::time::Duration;
 
+    use besom::FilterStats;
+
     use super::*;
     use crate::measure::Effort;
     use crate::subject::Shape;
@@ -198,12 +200,14 @@ pub(crate) mod tests {
             fpr: Some(0.0039),
             adapting_fpr: None,
             bits_per_key: 11.5,
+            stats: None,
         };
         let adaptive = Figures {
             insert: spread(30.0),
             insert_with_remote: Some(spread(3.0)),
             batch_negative: Some(spread(100.0)),
             adapting_fpr: Some(0.0007),
+            stats: Some(FilterStats::default()),
             ..plain.clone()
         };
         let row = |filter, figures: Option<Figures>, error: Option<&str>| Row {

@@ -8,7 +8,7 @@
 
 use std::convert::Infallible;
 
-use besom::{Adaptive, BuildError, Change, Filter, FullError, MemoryRemote, Remote};
+use besom::{Adaptive, BuildError, Change, Filter, FilterStats, FullError, MemoryRemote, Remote};
 
 use crate::heap;
 use crate::subject::{BATCH, Build, Entry, Failure, Shape, Subject};
@@ -77,6 +77,10 @@ where
     fn count_batched(&self, keys: &[u64]) -> Option<usize> {
         Some(count_batched(&self.filter, keys))
     }
+
+    fn stats(&self) -> Option<FilterStats> {
+        Some(self.filter.stats())
+    }
 }
 
 struct Adapting<F, R> {
@@ -98,6 +102,10 @@ impl<F: Adaptive, R: MeasuredRemote> Subject for Adapting<F, R> {
 
     fn count_batched(&self, keys: &[u64]) -> Option<usize> {
         Some(count_batched(&self.filter, keys))
+    }
+
+    fn stats(&self) -> Option<FilterStats> {
+        Some(self.filter.stats())
     }
 
     fn adapt_all(&mut self, strangers: &[u64]) -> Result<usize, Failure> {
@@ -198,7 +206,7 @@ mod tests {
     //! filter's.
     use std::collections::HashSet;
 
-    use besom::{Adaptation, AdaptiveError, Digest, FilterStats, Key, KeyHasher, Xxh3};
+    use besom::{Adaptation, AdaptiveError, Digest, Key, KeyHasher, Xxh3};
 
     use super::*;
     use crate::keys::{Keys, Role};

@@ -4,6 +4,8 @@ mod besom;
 mod limit;
 mod others;
 
+use ::besom::QuotientFilter;
+
 use crate::subject::Entry;
 
 /// Everything that can be measured, in the order of the reports.
@@ -15,6 +17,19 @@ pub(crate) fn all() -> Vec<Entry> {
     vec![
         limit::limit(),
         // The filters of this project.
+        besom::plain(
+            "quotient",
+            "besom::QuotientFilter: capacity(items), max_load(load), false_positive_rate(rate)",
+            |s| {
+                QuotientFilter::builder()
+                    .capacity(s.items)
+                    .max_load(s.load)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+            QuotientFilter::insert::<u64>,
+        ),
         // The filters of others.
         others::qfilter(),
         others::qfilter_xxh3(),
@@ -30,6 +45,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::all;
+    use crate::heap;
     use crate::keys::{Keys, Role};
     use crate::subject::Shape;
 
@@ -41,6 +57,26 @@ mod tests {
         for name in names {
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(!name.is_empty() && name.chars().all(plain), "{name}");
+        }
+    }
+
+    /// What a filter says of its memory must be what the allocator says.
+    #[test]
+    fn the_memory_in_the_statistics_is_the_memory_in_use() {
+        let keys = Keys::new(6);
+        let shape = Shape { items: 100_000, load: 0.9, rate: 1.0 / 256.0, seed: 1 };
+        let members = keys.range(Role::Member, 0, shape.items);
+        let strangers = keys.range(Role::Stranger, 0, 100_000);
+        for entry in all() {
+            let before = heap::live();
+            let mut subject = (entry.build)(&shape).unwrap();
+            subject.insert_all(&members).unwrap();
+            subject.adapt_all(&strangers).unwrap();
+            let held = 8.0 * (heap::live() - before - subject.foreign_bytes()) as f64;
+            let Some(stats) = subject.stats() else { continue };
+            assert_eq!(stats.items, members.len(), "{}", entry.name);
+            let error = (stats.bits as f64 - held) / held;
+            assert!(error.abs() < 0.02, "{} holds {held} bits and admits {}", entry.name, stats.bits);
         }
     }
 
