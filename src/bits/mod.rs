@@ -1,9 +1,10 @@
-//! Bits in words: rank and select, packed slots, and which instruction set to use for them.
+//! Bits in words: rank and select, packed slots, bit strings, and which instruction set to use for them.
 
 mod aligned;
 mod isa;
 mod packed;
-mod word;
+pub(crate) mod string;
+pub(crate) mod word;
 
 pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use isa::Isa;
