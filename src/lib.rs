@@ -18,6 +18,7 @@ mod quotient;
 mod remote;
 #[cfg(test)]
 mod testing;
+mod tinyset;
 
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
 pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
@@ -26,3 +27,4 @@ pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use tinyset::{RemovalDisabled, TinySet, TinySetBuilder};

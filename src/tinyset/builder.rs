@@ -1,0 +1,218 @@
+//! From what a filter is to hold to its geometry.
+
+use std::marker::PhantomData;
+
+use super::TinySet;
+use super::analysis::{BlockRates, Plan, smallest};
+use super::geometry::{Geometry, MAX_BLOCK_BITS, MIN_BLOCK_BITS};
+use super::table::Table;
+use crate::{BuildError, KeyHasher, Seed, Xxh3};
+
+/// The rate of a filter that was asked for none.
+const DEFAULT_RATE: f64 = 1.0 / 256.0;
+
+/// The smallest rate: remainders have 63 hash bits, and some of them go to collisions inside a block.
+const MIN_RATE: f64 = 1e-15;
+
+/// The largest rate for which TinySet makes sense.
+const MAX_RATE: f64 = 0.5;
+
+/// Blocks and chains are cut from 64 hash bits; so many blocks leave 24 of them for the chain.
+const MAX_BLOCKS: usize = 1 << 40;
+
+/// Builds a [`TinySet`].
+///
+/// Either by what it is to achieve: the smallest filter of the chosen block size that holds
+/// [`capacity`](Self::capacity) keys at a [`false_positive_rate`](Self::false_positive_rate):
+///
+/// ```
+/// use besom::TinySet;
+///
+/// let filter = TinySet::builder().capacity(10_000).false_positive_rate(0.001).build()?;
+/// assert!(filter.expected_fpr(10_000) <= 0.001);
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+///
+/// or by its geometry, with [`items_per_block`](Self::items_per_block) in the place of the rate:
+///
+/// ```
+/// use besom::{Filter, TinySet};
+///
+/// let filter =
+///     TinySet::builder().capacity(6_400).block_bits(832).chains(64).items_per_block(64.0).build()?;
+/// assert_eq!((filter.blocks(), filter.stats().bits), (100, 83_200));
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct TinySetBuilder<H = Xxh3> {
+    capacity: usize,
+    rate: Option<f64>,
+    items_per_block: Option<f64>,
+    block_bits: u32,
+    chains: Option<u32>,
+    removal: bool,
+    seed: Option<Seed>,
+    hasher: PhantomData<H>,
+}
+
+impl TinySetBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            capacity: 0,
+            rate: None,
+            items_per_block: None,
+            block_bits: 512,
+            chains: None,
+            removal: false,
+            seed: None,
+            hasher: PhantomData,
+        }
+    }
+}
+
+impl<H: KeyHasher> TinySetBuilder<H> {
+    /// How many keys the filter is planned for. It takes more; the rate then rises beyond the plan.
+    pub fn capacity(mut self, capacity: usize) -> Self {
+        self.capacity = capacity;
+        self
+    }
+
+    /// The largest false-positive rate with `capacity` keys; 1/256 unless given.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// The average number of keys in a block, in the place of a rate.
+    pub fn items_per_block(mut self, items: f64) -> Self {
+        self.items_per_block = Some(items);
+        self
+    }
+
+    /// The size of a block in bits, from 32 to 4096; 512 unless given.
+    ///
+    /// Blocks of 512 and of 256 bits lie in one cache line each and are the fast ones. Blocks of other sizes are
+    /// packed without gaps.
+    pub fn block_bits(mut self, bits: u32) -> Self {
+        self.block_bits = bits;
+        self
+    }
+
+    /// The number of chains in a block; the best one for the plan unless given.
+    pub fn chains(mut self, chains: u32) -> Self {
+        self.chains = Some(chains);
+        self
+    }
+
+    /// Whether keys can be removed. Takes a counter in every block and half the effect of extra bits: some 0.4
+    /// bits a key.
+    pub fn removal(mut self, removal: bool) -> Self {
+        self.removal = removal;
+        self
+    }
+
+    /// The seed of the hash function; from the operating system unless given.
+    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+        self.seed = Some(seed.into());
+        self
+    }
+
+    /// Another hash function.
+    pub fn hasher<G: KeyHasher>(self) -> TinySetBuilder<G> {
+        TinySetBuilder {
+            capacity: self.capacity,
+            rate: self.rate,
+            items_per_block: self.items_per_block,
+            block_bits: self.block_bits,
+            chains: self.chains,
+            removal: self.removal,
+            seed: self.seed,
+            hasher: PhantomData,
+        }
+    }
+
+    /// The filter, empty.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if a parameter is out of its range, if the rate cannot be met with the others as they are,
+    /// or if there is not enough memory.
+    pub fn build(&self) -> Result<TinySet<H>, BuildError> {
+        let plan = self.plan()?;
+        let words = plan.geometry.words(plan.blocks).unwrap_or(usize::MAX);
+        let table = Table::new(plan.geometry, plan.blocks)
+            .ok_or(BuildError::OutOfMemory { bytes: words.saturating_mul(8) })?;
+        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        Ok(TinySet { hasher, table, capacity: self.capacity })
+    }
+
+    fn plan(&self) -> Result<Plan, BuildError> {
+        if self.capacity == 0 {
+            return Err(BuildError::ZeroCapacity);
+        }
+        in_range("block_bits", f64::from(self.block_bits), MIN_BLOCK_BITS.into(), MAX_BLOCK_BITS.into())?;
+        let max_chains = Geometry::max_chains(self.block_bits, self.removal);
+        if let Some(chains) = self.chains {
+            in_range("chains", f64::from(chains), 1.0, max_chains.into())?;
+        }
+        match (self.items_per_block, self.rate) {
+            (Some(_), Some(_)) => {
+                Err(BuildError::Conflict { first: "items_per_block", second: "false_positive_rate" })
+            }
+            (Some(items), None) => self.plan_by_geometry(items),
+            (None, rate) => self.plan_by_rate(rate.unwrap_or(DEFAULT_RATE)),
+        }
+    }
+
+    /// The shapes to choose from: the one given, or every eighth number of chains.
+    fn geometries(&self) -> impl Iterator<Item = Geometry> {
+        let max = Geometry::max_chains(self.block_bits, self.removal);
+        let (first, last) = self.chains.map_or((8.min(max), max), |chains| (chains, chains));
+        let (bits, removal) = (self.block_bits, self.removal);
+        (first..=last).step_by(8).filter_map(move |chains| Geometry::new(bits, chains, removal))
+    }
+
+    fn plan_by_rate(&self, rate: f64) -> Result<Plan, BuildError> {
+        let refused = |min| BuildError::RateOutOfRange { rate, min, max: MAX_RATE };
+        if !(MIN_RATE..=MAX_RATE).contains(&rate) {
+            return Err(refused(MIN_RATE));
+        }
+        // A block for every hundredth of a key: whoever needs more asks for the impossible.
+        let max = self.capacity.saturating_mul(100).min(MAX_BLOCKS);
+        if let Some(plan) = smallest(self.geometries(), self.capacity, rate, max) {
+            return Ok(plan);
+        }
+        if max == MAX_BLOCKS {
+            return Err(BuildError::CapacityTooLarge { capacity: self.capacity, max: MAX_BLOCKS });
+        }
+        let reached = self.geometries().map(|geometry| BlockRates::new(&geometry).mean(self.capacity, max));
+        Err(refused(reached.fold(MAX_RATE, f64::min)))
+    }
+
+    fn plan_by_geometry(&self, items_per_block: f64) -> Result<Plan, BuildError> {
+        let most = self.block_bits.saturating_sub(1);
+        in_range("items_per_block", items_per_block, 0.01, most.into())?;
+        let blocks = (self.capacity as f64 / items_per_block).ceil() as usize;
+        if blocks > MAX_BLOCKS {
+            let max = (MAX_BLOCKS as f64 * items_per_block) as usize;
+            return Err(BuildError::CapacityTooLarge { capacity: self.capacity, max });
+        }
+        let rate = |geometry: &Geometry| BlockRates::new(geometry).mean(self.capacity, blocks);
+        let best = self.geometries().min_by(|one, other| rate(one).total_cmp(&rate(other)));
+        let out_of_range = BuildError::OutOfRange {
+            name: "block_bits",
+            value: self.block_bits.into(),
+            min: 32.0,
+            max: 4096.0,
+        };
+        best.map(|geometry| Plan { geometry, blocks }).ok_or(out_of_range)
+    }
+}
+
+fn in_range(name: &'static str, value: f64, min: f64, max: f64) -> Result<(), BuildError> {
+    if (min..=max).contains(&value) {
+        return Ok(());
+    }
+    Err(BuildError::OutOfRange { name, value, min, max })
+}

@@ -1,0 +1,230 @@
+//! TinySet: a filter of one cache line per operation that adjusts itself to its load.
+//!
+//! After Einziger and Friedman, *TinySet: An Access Efficient Self Adjusting Bloom Filter Construction*. Every
+//! block is a small hash table of chains without pointers; the remainders in it are as long as its load allows
+//! and grow shorter with every insertion. See [`geometry`] for the layout of a block, [`analysis`] for the
+//! false-positive rate.
+
+mod analysis;
+mod block;
+mod builder;
+mod geometry;
+mod table;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use builder::TinySetBuilder;
+
+use analysis::BlockRates;
+use table::Table;
+use thiserror::Error;
+
+use crate::batch;
+use crate::{BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, Seed, Xxh3};
+
+/// A plain filter that touches one block per operation, takes fewer bits than a Bloom filter, and goes on
+/// beyond its capacity at a rising false-positive rate.
+///
+/// At a false-positive rate of 0.1% it takes 12.8 bits a key (a Bloom filter 14.4). It never answers "absent"
+/// for a key that was inserted and not removed. It keeps a multiset: a key that was inserted twice has to be
+/// removed twice. Without removal (the default) nothing is ever taken out; see
+/// [`TinySetBuilder::removal`].
+///
+/// ```
+/// use besom::{Filter, TinySet};
+///
+/// let mut filter = TinySet::builder().capacity(1_000).false_positive_rate(0.001).build()?;
+/// for user in 0..1_000_u64 {
+///     filter.insert(&user)?;
+/// }
+/// assert!((0..1_000_u64).all(|user| filter.contains(&user)));
+/// assert!((1_000..2_000_u64).filter(|user| filter.contains(user)).count() < 10);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct TinySet<H: KeyHasher = Xxh3> {
+    hasher: H,
+    table: Table,
+    capacity: usize,
+}
+
+/// A key was to be removed from a [`TinySet`] that was built without removal. It is unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("this TinySet was built without removal; build it with `removal(true)`")]
+pub struct RemovalDisabled;
+
+impl TinySet {
+    /// What is to be built, step by step.
+    pub fn builder() -> TinySetBuilder {
+        TinySetBuilder::new()
+    }
+
+    /// A filter for `capacity` keys at a rate of 1/256.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] for a capacity of 0 or one that does not fit into memory.
+    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
+        Self::builder().capacity(capacity).build()
+    }
+}
+
+impl<H: KeyHasher> TinySet<H> {
+    /// Inserts a key; once more if it is there already.
+    ///
+    /// Rewrites one block. Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the
+    /// blocks concerned grow shorter and the false-positive rate rises, as in a Bloom filter.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`], and nothing changes, if the key's block has no bit left for another item: it then holds one
+    /// item for every bit of its array, some ten times what it was planned for.
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
+        self.insert_digest(self.hasher.digest_key(key))
+    }
+
+    /// [`insert`](Self::insert) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
+        let place = self.table.place(digest);
+        if self.table.insert(place) {
+            return Ok(());
+        }
+        Err(FullError { len: self.table.len(), capacity: self.capacity })
+    }
+
+    /// Removes a key that was inserted; `false`, and nothing changes, if the filter is certain that it is not
+    /// there.
+    ///
+    /// Like every plain filter, TinySet cannot tell a key from another one that it answers "maybe" for: removing
+    /// a key that was never inserted may take another one out. Remainders do not grow long again: the block
+    /// keeps the length that its largest number of items led to, until it is empty.
+    ///
+    /// ```
+    /// use besom::{Filter, TinySet};
+    ///
+    /// let mut filter = TinySet::builder().capacity(100).removal(true).build()?;
+    /// filter.insert("key")?;
+    /// assert!(filter.remove("key")?);
+    /// assert!(!filter.contains("key"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`RemovalDisabled`] if the filter was built without removal.
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, RemovalDisabled> {
+        self.remove_digest(self.hasher.digest_key(key))
+    }
+
+    /// [`remove`](Self::remove) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        if !self.table.geometry().removal() {
+            return Err(RemovalDisabled);
+        }
+        let place = self.table.place(digest);
+        Ok(self.table.remove(place))
+    }
+
+    /// Takes all keys out.
+    pub fn clear(&mut self) {
+        self.table.clear();
+    }
+
+    /// The false-positive rate that is to be expected with `items` keys, computed exactly from the geometry.
+    ///
+    /// Valid for keys that were only inserted. After removals the rate is that of the items
+    /// [kept and held](Self::held_places) together, or better.
+    #[must_use]
+    pub fn expected_fpr(&self, items: usize) -> f64 {
+        BlockRates::new(self.table.geometry()).mean(items, self.table.blocks())
+    }
+
+    /// How many places removed keys still hold: remainders are as short as if they were there. The next keys
+    /// that are inserted into their blocks take them over.
+    #[must_use]
+    pub fn held_places(&self) -> usize {
+        self.table.logical() - self.table.len()
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.table.blocks()
+    }
+
+    /// The size of a block in bits.
+    #[must_use]
+    pub fn block_bits(&self) -> u32 {
+        self.table.geometry().bits
+    }
+
+    /// How many chains there are in a block.
+    #[must_use]
+    pub fn chains(&self) -> u32 {
+        self.table.geometry().chains
+    }
+
+    /// The seed of the hash function.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.hasher.seed()
+    }
+
+    /// Walks the whole filter and checks that everything is as it must be.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()
+    }
+}
+
+impl<H: KeyHasher> Filter for TinySet<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher.digest(bytes)
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.table.contains(self.table.place(digest))
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let place = self.table.place(self.hasher.digest_key(key));
+            self.table.prefetch(place);
+            place
+        };
+        batch::contains_many(keys, answers, prepare, |place| self.table.contains(place));
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn stats(&self) -> FilterStats {
+        FilterStats {
+            items: self.table.len(),
+            slots: self.capacity,
+            load: self.table.len() as f64 / self.capacity as f64,
+            bits: self.table.bits(),
+            ..FilterStats::default()
+        }
+    }
+}
