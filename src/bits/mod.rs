@@ -9,6 +9,4 @@ pub(crate) mod word;
 pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use isa::Isa;
 pub(crate) use packed::PackedSlots;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use word::select_bmi2;
-pub(crate) use word::{low_mask, rank, select};
+pub(crate) use word::{deposit, low_mask, rank, select};

@@ -14,7 +14,7 @@ pub(crate) const fn rank(word: u64, position: u32) -> u32 {
 
 /// The position of the set bit that has `k` set bits below it; 64 if there is none.
 ///
-/// Portable: no branch, one table of 2 KiB. Where BMI2 is at hand, [`select_bmi2`] takes two instructions.
+/// Portable: no loop, one table of 2 KiB.
 #[inline]
 pub(crate) const fn select(word: u64, k: u32) -> u32 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -33,14 +33,20 @@ pub(crate) const fn select(word: u64, k: u32) -> u32 {
     byte + SELECT_IN_BYTE[(rest as usize) << 8 | (word >> byte & 0xff) as usize] as u32
 }
 
-/// [`select`] with BMI2.
-#[cfg(target_arch = "x86_64")]
+/// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`. The portable
+/// version of the BMI2 instruction `pdep`, for `bits` of one or two neighbouring set bits.
 #[inline]
-#[target_feature(enable = "bmi1,bmi2")]
-pub(crate) fn select_bmi2(word: u64, k: u32) -> u32 {
-    // `1 << 64` is no bit at all: with k beyond the word nothing is deposited, and 64 zeros trail.
-    let bit = if k < 64 { 1 << k } else { 0 };
-    std::arch::x86_64::_pdep_u64(bit, word).trailing_zeros()
+pub(crate) const fn deposit(bits: u64, places: u64) -> u64 {
+    let mut deposited = 0;
+    let mut bits = bits;
+    while bits != 0 {
+        let place = select(places, bits.trailing_zeros());
+        if place < 64 {
+            deposited |= 1 << place;
+        }
+        bits &= bits - 1;
+    }
+    deposited
 }
 
 /// At `[k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
@@ -98,14 +104,19 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn bmi2_and_portable_select_agree() {
+    fn deposit_is_what_bmi2_does() {
+        #[target_feature(enable = "bmi2")]
+        fn pdep(bits: u64, places: u64) -> u64 {
+            std::arch::x86_64::_pdep_u64(bits, places)
+        }
         if super::super::Isa::detect() < super::super::Isa::Avx2 {
             return;
         }
-        for word in interesting_words() {
-            for k in 0..70 {
-                // SAFETY: `detect` found BMI1 and BMI2 on this processor.
-                assert_eq!(unsafe { select_bmi2(word, k) }, select(word, k), "select({word:#x}, {k})");
+        for places in interesting_words() {
+            for bits in (0..64).flat_map(|k| [1 << k, 3 << k, 0x8000_0001 << k]) {
+                // SAFETY: `detect` found BMI2 on this processor.
+                let expected = unsafe { pdep(bits, places) };
+                assert_eq!(deposit(bits, places), expected, "deposit({bits:#x}, {places:#x})");
             }
         }
     }

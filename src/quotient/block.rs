@@ -32,10 +32,12 @@ impl Meta {
         self.occupieds >> quotient & 1 == 1
     }
 
-    /// The runends of this block's own runs. The offset must be below 64.
+    /// Where this block's own runs may begin: bit i says that slot i is the block's first own one, or stands
+    /// behind a runend. So the block's j-th own run lies between the j-th set bit and the next; where there is
+    /// a gap, it begins at its home. The offset must be below the number of slots of the block.
     #[inline(always)]
-    pub(crate) fn own_runends(&self) -> u64 {
-        self.runends & u64::MAX << self.offset
+    pub(crate) fn borders(&self) -> u64 {
+        (self.runends << 1 | 1) & u64::MAX << (self.offset & 63)
     }
 }
 

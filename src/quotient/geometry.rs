@@ -16,7 +16,7 @@
 pub(crate) trait Shape: Copy {
     /// r, the width of a remainder.
     fn remainder_bits(self) -> u32;
-    /// S, the slots of a block, 64 at most.
+    /// S, the slots of a block: 63 at most, so that a word has a bit for the place behind the last one too.
     fn slots(self) -> u32;
     /// W, the words of a block.
     fn words(self) -> usize;
@@ -122,7 +122,7 @@ impl Geometry {
     /// As many slots as so many words take.
     fn fitting(remainder_bits: u32, words: u32, code_bits: impl Fn(u32) -> u32) -> Self {
         let fits = |&slots: &u32| OFFSET_BITS + slots * (2 + remainder_bits) + code_bits(slots) <= words * 64;
-        let slots = (1..=64).rev().find(fits).unwrap_or(1);
+        let slots = (2..=63).rev().find(fits).unwrap_or(2);
         let rest = words * 64 - OFFSET_BITS - slots * (2 + remainder_bits);
         let code_bits = if code_bits(slots) == 0 { 0 } else { rest.min(64) };
         let reciprocal = u64::MAX / u64::from(slots) + 1;
@@ -157,7 +157,7 @@ impl Shape for Geometry {
     }
 
     /// Exact below [`Geometry::MAX_SLOTS`]: the reciprocal is too large by less than 1, so the product is by
-    /// less than 2^48 of 2^64, and `slots` is at most 64.
+    /// less than 2^48 of 2^64, and `slots` is at most 63.
     #[inline(always)]
     fn split(self, slot: u64) -> (usize, u32) {
         let block = ((u128::from(slot) * u128::from(self.reciprocal)) >> 64) as u64;

@@ -5,11 +5,15 @@ mod builder;
 mod filter;
 mod geometry;
 mod insert;
+mod machine;
+mod operations;
 mod query;
+mod remove;
 mod sorted;
 mod table;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use builder::QuotientFilterBuilder;
 pub use filter::QuotientFilter;

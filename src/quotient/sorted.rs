@@ -4,6 +4,7 @@ use crate::BuildError;
 
 use super::block::{Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
+use super::machine::Portable;
 use super::table::{Run, Table};
 
 /// One stored item.
@@ -39,7 +40,7 @@ impl Iterator for Runs<'_> {
         let quotient = self.table.first_slot(self.block) + u64::from(self.occupieds.trailing_zeros());
         self.occupieds &= self.occupieds - 1;
         let first = self.free.max(quotient);
-        let last = self.table.select_runend(first, 0);
+        let last = self.table.view(self.table.shape, Portable).select_runend(first, 0);
         self.free = last + 1;
         Some((quotient, Run { first, last }))
     }
@@ -152,7 +153,7 @@ impl Appender {
             free = free.max(first);
             meta.offset = (free - first).min(OFFSET_SATURATED.into()) as u32;
             self.table.set_meta(block, meta);
-            free = self.table.end_of_runs(block, free);
+            free = self.table.view(self.table.shape, Portable).end_of_runs(block, free);
         }
         self.table
     }

@@ -13,13 +13,14 @@
 //! Nothing wraps around. Behind the m slots that are homes lies a *tail* for the runs that are pushed beyond the
 //! end; it takes more blocks when it needs them.
 //!
-//! This file has the parts that all operations share; they live in `query`, `insert`, `remove` and `sorted`.
+//! This file has the table's fields; its operations are in `operations` (which chooses the machine), `view` and
+//! `query` (finding), `insert`, `remove` and `sorted` (whole tables in one pass).
 
-use crate::bits::{AlignedWords, Isa, low_mask, select};
+use crate::bits::{AlignedWords, Isa};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
-use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -164,8 +165,8 @@ impl Table {
     #[inline(always)]
     pub(crate) fn prefetch(&self, quotient: u64) {
         let block = match self.kind {
-            Kind::PlainBytes => super::geometry::ByteLine::<PLAIN_SLOTS>.split(quotient).0,
-            Kind::CodedBytes => super::geometry::ByteLine::<CODED_SLOTS>.split(quotient).0,
+            Kind::PlainBytes => ByteLine::<PLAIN_SLOTS>.split(quotient).0,
+            Kind::CodedBytes => ByteLine::<CODED_SLOTS>.split(quotient).0,
             Kind::General => self.shape.split(quotient).0,
         };
         crate::batch::prefetch(self.words.as_ptr().wrapping_add(block * self.shape.words()));
@@ -228,23 +229,6 @@ impl Table {
         self.len = 0;
     }
 
-    /// The run of a quotient, if it has one. Touches one block unless runs cross into the next.
-    pub(crate) fn run(&self, quotient: u64) -> Option<Run> {
-        let (index, quotient_in_block) = self.shape.split(quotient);
-        let meta = self.meta(index);
-        if !meta.is_occupied(quotient_in_block) {
-            return None;
-        }
-        let below = meta.runs_below(quotient_in_block);
-        let begin = self.begin(index);
-        let first = match below {
-            0 => begin,
-            _ => self.select_runend(begin, below - 1) + 1,
-        };
-        let first = first.max(quotient);
-        Some(Run { first, last: self.select_runend(first, 0) })
-    }
-
     #[inline(always)]
     pub(super) fn block(&self, block: usize) -> &[u64] {
         let words = self.shape.words();
@@ -272,43 +256,6 @@ impl Table {
     #[inline(always)]
     pub(super) fn first_slot(&self, block: usize) -> u64 {
         block as u64 * u64::from(self.shape.slots())
-    }
-
-    /// The first slot that a block's own runs may take: behind the runs of all quotients before the block.
-    pub(super) fn begin(&self, block: usize) -> u64 {
-        // Offsets that are too large for their field are counted up from the last block that has a true one.
-        let mut known = block;
-        while known > 0 && block::offset(self.block(known)) == OFFSET_SATURATED {
-            known -= 1;
-        }
-        let mut begin = self.first_slot(known) + u64::from(block::offset(self.block(known)));
-        for index in known..block {
-            begin = self.end_of_runs(index, begin).max(self.first_slot(index + 1));
-        }
-        begin
-    }
-
-    /// Behind the last run of a block's quotients, where `begin` is what [`begin`](Self::begin) says of it.
-    pub(super) fn end_of_runs(&self, block: usize, begin: u64) -> u64 {
-        match self.meta(block).occupieds.count_ones() {
-            0 => begin,
-            runs => self.select_runend(begin, runs - 1) + 1,
-        }
-    }
-
-    /// The slot of the `k`-th runend (from 0) at or behind `from`. There must be so many.
-    pub(super) fn select_runend(&self, from: u64, mut k: u32) -> u64 {
-        let (mut block, slot) = self.shape.split(from);
-        let mut runends = self.meta(block).runends & !low_mask(slot);
-        loop {
-            let count = runends.count_ones();
-            if k < count {
-                return self.first_slot(block) + u64::from(select(runends, k));
-            }
-            k -= count;
-            block += 1;
-            runends = self.meta(block).runends;
-        }
     }
 
     /// Checks everything that the other functions rely on. Walks the whole table.

@@ -1,0 +1,52 @@
+//! What different processors do differently with a block, behind one small interface.
+//!
+//! The algorithms of the table are written once, over a [`Machine`] and a [`Shape`]. Whole operations are then
+//! compiled per machine, behind run-time detection, so that everything below them is inlined with the right
+//! instructions.
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86;
+
+use crate::bits;
+
+use super::block::{self, Meta};
+use super::geometry::Shape;
+
+/// The operations that have instructions of their own on some processors.
+///
+/// The provided versions are plain Rust; the others must do the same.
+pub(super) trait Machine: Copy {
+    /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`.
+    fn deposit(self, bits: u64, places: u64) -> u64;
+
+    /// Which of `slots` (bits of the block) hold this remainder.
+    #[inline(always)]
+    fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, mut slots: u64) -> u64 {
+        let mut matches = 0;
+        while slots != 0 {
+            let slot = slots.trailing_zeros();
+            matches |= u64::from(block::remainder(shape, block, slot) == remainder) << slot;
+            slots &= slots - 1;
+        }
+        matches
+    }
+
+    /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
+    #[inline(always)]
+    fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+        block::set_meta(shape, block, meta);
+        block::shift_up(shape, block, at, end);
+        block::set_remainder(shape, block, at, remainder);
+    }
+}
+
+/// Any processor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Portable;
+
+impl Machine for Portable {
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        bits::deposit(bits, places)
+    }
+}

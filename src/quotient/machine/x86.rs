@@ -1,0 +1,147 @@
+//! x86-64: BMI2 for all shapes, AVX2 and AVX-512 for those with remainders of a byte in one cache line.
+//!
+//! A value of one of these types is a proof that the processor has the instructions: it can only be made in an
+//! unsafe block that vouches for them. The methods have no `target_feature` of their own; they are inlined into
+//! functions that do.
+
+use std::arch::x86_64::{
+    __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_blend_epi8, _mm512_mask_set1_epi8,
+    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
+};
+
+use crate::bits::low_mask;
+
+use super::super::block::{self, Meta};
+use super::super::geometry::Shape;
+use super::Machine;
+
+/// A processor with BMI1, BMI2, POPCNT and LZCNT.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Bmi2(());
+
+/// A processor with AVX2 too, on blocks of one line with remainders of a byte.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Avx2(());
+
+/// A processor with AVX-512 F, BW, VL and VBMI too, on blocks of one line with remainders of a byte.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Avx512(());
+
+macro_rules! proofs {
+    ($($machine:ident)*) => {$(
+        impl $machine {
+            /// The proof that the processor has this machine's instructions.
+            ///
+            /// # Safety
+            ///
+            /// It must have them.
+            #[inline(always)]
+            pub(in super::super) unsafe fn new() -> Self {
+                Self(())
+            }
+        }
+    )*};
+}
+
+proofs!(Bmi2 Avx2 Avx512);
+
+impl Machine for Bmi2 {
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        // SAFETY: `self` proves BMI2.
+        unsafe { _pdep_u64(bits, places) }
+    }
+}
+
+impl Machine for Avx2 {
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        // SAFETY: `self` proves AVX2 and, with it, BMI2.
+        unsafe { _pdep_u64(bits, places) }
+    }
+
+    #[inline(always)]
+    fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, slots: u64) -> u64 {
+        let line: &[u64; 8] = as_line(block);
+        // SAFETY: `self` proves AVX2, and the line has two halves of 32 bytes.
+        let equal = unsafe {
+            let halves = line.as_ptr().cast::<__m256i>();
+            let wanted = _mm256_set1_epi8(remainder as i8);
+            let low = _mm256_cmpeq_epi8(_mm256_loadu_si256(halves), wanted);
+            let high = _mm256_cmpeq_epi8(_mm256_loadu_si256(halves.add(1)), wanted);
+            u64::from(_mm256_movemask_epi8(high) as u32) << 32 | u64::from(_mm256_movemask_epi8(low) as u32)
+        };
+        equal >> (shape.remainders_at() / 8) & slots
+    }
+}
+
+impl Machine for Avx512 {
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        // SAFETY: `self` proves AVX-512 and, with it, BMI2.
+        unsafe { _pdep_u64(bits, places) }
+    }
+
+    #[inline(always)]
+    fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, slots: u64) -> u64 {
+        let line: &[u64; 8] = as_line(block);
+        // SAFETY: `self` proves AVX-512 BW, and the line has 64 bytes.
+        let equal = unsafe {
+            let line = _mm512_loadu_si512(line.as_ptr().cast());
+            _mm512_cmpeq_epi8_mask(line, _mm512_set1_epi8(remainder as i8))
+        };
+        equal >> (shape.remainders_at() / 8) & slots
+    }
+
+    /// One load, one permutation, one store: no loop over words whose length would be mispredicted.
+    #[inline(always)]
+    fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+        let first = shape.remainders_at() / 8;
+        // The first 16 bytes hold the metadata, and whatever of code and remainders begins in them.
+        let mut head = [block[0], block[1]];
+        block::set_meta(shape, &mut head, meta);
+        let head_bytes = low_mask(first.min(16));
+        let moved = (low_mask(end + 1) & !low_mask(at + 1)) << first;
+        let line: &mut [u64; 8] = as_line_mut(block);
+        // SAFETY: `self` proves AVX-512 BW and VBMI, and the line has 64 bytes.
+        unsafe {
+            let old = _mm512_loadu_si512(line.as_ptr().cast());
+            let up = _mm512_permutexvar_epi8(one_down(), old);
+            let new = _mm512_mask_blend_epi8(moved, old, up);
+            let new = _mm512_mask_set1_epi8(new, 1 << (first + at), remainder as i8);
+            let head = _mm512_zextsi128_si512(_mm_set_epi64x(head[1] as i64, head[0] as i64));
+            let new = _mm512_mask_blend_epi8(head_bytes, new, head);
+            _mm512_storeu_si512(line.as_mut_ptr().cast(), new);
+        }
+    }
+}
+
+/// For each byte of a line the number of the one below it.
+#[inline(always)]
+fn one_down() -> __m512i {
+    const BELOW: [u8; 64] = {
+        let mut below = [0; 64];
+        let mut byte = 1;
+        while byte < 64 {
+            below[byte] = byte as u8 - 1;
+            byte += 1;
+        }
+        below
+    };
+    // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
+    unsafe { std::mem::transmute::<[u8; 64], __m512i>(BELOW) }
+}
+
+/// A block of one line as such.
+#[inline(always)]
+fn as_line(block: &[u64]) -> &[u64; 8] {
+    block.first_chunk().unwrap_or(&[0; 8])
+}
+
+/// A block of one line as such.
+#[inline(always)]
+fn as_line_mut(block: &mut [u64]) -> &mut [u64; 8] {
+    let Some(line) = block.first_chunk_mut() else { unreachable!("a byte line has 8 words") };
+    line
+}
