@@ -4,9 +4,11 @@ mod aligned;
 mod isa;
 mod packed;
 pub(crate) mod string;
+mod strings;
 pub(crate) mod word;
 
 pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use isa::Isa;
 pub(crate) use packed::PackedSlots;
+pub(crate) use strings::{BitString, Strings, StringsMut};
 pub(crate) use word::{deposit, low_mask, rank, select};
