@@ -117,9 +117,9 @@ impl Args {
 
 impl Effort {
     /// Long enough for figures that repeat.
-    const FULL: Self = Self { queries: 1 << 20, at_least: Duration::from_millis(20) };
+    const FULL: Self = Self { queries: 1 << 20, at_least: Duration::from_millis(20), visits: 3 };
     /// Long enough to see that everything works.
-    const QUICK: Self = Self { queries: 1 << 16, at_least: Duration::from_millis(1) };
+    const QUICK: Self = Self { queries: 1 << 16, at_least: Duration::from_millis(1), visits: 1 };
 }
 
 fn log2_slots(text: &str) -> Result<u32, String> {

@@ -1,4 +1,14 @@
 //! The measurement: who is measured when, on which keys, and what becomes of the times.
+//!
+//! ```text
+//! for each size
+//!     for each repeat, with keys of its own
+//!         for each filter: fill it, timed; let it adapt; weigh it
+//!         a few times: for each filter: positive, negative and batched queries, timed
+//! ```
+//!
+//! So the measurements that are compared with each other lie close together in time, whatever else the machine
+//! does meanwhile. The filters of one repeat are in memory together; their remotes are not.
 
 use std::hint::black_box;
 use std::io::{IsTerminal, Write, stderr};
@@ -45,6 +55,8 @@ pub(crate) struct Effort {
     pub(crate) queries: usize,
     /// Measurements are repeated until they took so long in sum.
     pub(crate) at_least: Duration,
+    /// How often queries are measured in a repeat.
+    pub(crate) visits: u32,
 }
 
 /// Untimed operations before each timed measurement.
@@ -107,17 +119,28 @@ impl Spread {
     }
 }
 
-/// What came out for one filter in one repeat.
-struct Sample {
+/// What came out for one filter so far.
+#[derive(Default)]
+struct Samples {
+    fills: Vec<Fill>,
+    queries: Vec<Queries>,
+}
+
+/// What one filling of a filter showed.
+struct Fill {
     insert: f64,
     insert_with_remote: Option<f64>,
+    adapting_fpr: Option<f64>,
+    bits_per_key: f64,
+    stats: Option<FilterStats>,
+}
+
+/// What one visit to a filled filter showed.
+struct Queries {
     positive: f64,
     negative: f64,
     batch_negative: Option<f64>,
     fpr: Option<f64>,
-    adapting_fpr: Option<f64>,
-    bits_per_key: f64,
-    stats: Option<FilterStats>,
 }
 
 /// Measures everything. A filter that fails gets a row that says why and does not disturb the others.
@@ -125,18 +148,10 @@ pub(crate) fn run(plan: &Plan) -> Vec<Row> {
     let mut progress = Progress::new(plan);
     let mut rows = Vec::new();
     for case in &plan.cases {
-        let mut samples: Vec<Result<Vec<Sample>, String>> =
-            plan.entries.iter().map(|_| Ok(Vec::new())).collect();
+        let mut samples: Vec<Result<Samples, Failure>> =
+            plan.entries.iter().map(|_| Ok(Samples::default())).collect();
         for repeat in 0..plan.repeat {
-            let trial = Trial::new(plan, *case, repeat);
-            for &index in &trial.order {
-                progress.step(plan.entries[index].name, case, repeat);
-                let Ok(done) = &mut samples[index] else { continue };
-                match trial.measure(&plan.entries[index]) {
-                    Ok(sample) => done.push(sample),
-                    Err(error) => samples[index] = Err(error.to_string()),
-                }
-            }
+            Trial::new(plan, *case, repeat).run(plan, &mut samples, &mut progress);
         }
         rows.extend(plan.entries.iter().zip(samples).map(|(entry, samples)| Row::new(entry, *case, samples)));
     }
@@ -145,34 +160,36 @@ pub(crate) fn run(plan: &Plan) -> Vec<Row> {
 }
 
 impl Row {
-    fn new(entry: &Entry, case: Case, samples: Result<Vec<Sample>, String>) -> Self {
+    fn new(entry: &Entry, case: Case, samples: Result<Samples, Failure>) -> Self {
         let (figures, error) = match samples {
             Ok(samples) => (Figures::of(&samples), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(error.to_string())),
         };
         Self { filter: entry.name, case, figures, error }
     }
 }
 
 impl Figures {
-    fn of(samples: &[Sample]) -> Option<Self> {
-        let spread = |value: fn(&Sample) -> Option<f64>| Spread::of(samples.iter().filter_map(value));
-        let mean = |value: fn(&Sample) -> Option<f64>| {
-            let values: Vec<f64> = samples.iter().filter_map(value).collect();
-            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-        };
+    fn of(Samples { fills, queries }: &Samples) -> Option<Self> {
+        let fill = |value: fn(&Fill) -> Option<f64>| Spread::of(fills.iter().filter_map(value));
+        let query = |value: fn(&Queries) -> Option<f64>| Spread::of(queries.iter().filter_map(value));
         Some(Self {
-            insert: spread(|sample| Some(sample.insert))?,
-            insert_with_remote: spread(|sample| sample.insert_with_remote),
-            positive: spread(|sample| Some(sample.positive))?,
-            negative: spread(|sample| Some(sample.negative))?,
-            batch_negative: spread(|sample| sample.batch_negative),
-            fpr: mean(|sample| sample.fpr),
-            adapting_fpr: mean(|sample| sample.adapting_fpr),
-            bits_per_key: spread(|sample| Some(sample.bits_per_key))?.median,
-            stats: samples.last().and_then(|sample| sample.stats),
+            insert: fill(|fill| Some(fill.insert))?,
+            insert_with_remote: fill(|fill| fill.insert_with_remote),
+            positive: query(|query| Some(query.positive))?,
+            negative: query(|query| Some(query.negative))?,
+            batch_negative: query(|query| query.batch_negative),
+            fpr: mean(queries.iter().filter_map(|query| query.fpr)),
+            adapting_fpr: mean(fills.iter().filter_map(|fill| fill.adapting_fpr)),
+            bits_per_key: fill(|fill| Some(fill.bits_per_key))?.median,
+            stats: fills.last().and_then(|fill| fill.stats),
         })
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
+    (count > 0.0).then(|| sum / count)
 }
 
 /// One repeat at one size: the same keys for all filters.
@@ -204,41 +221,75 @@ impl Trial {
         }
     }
 
-    fn measure(&self, entry: &Entry) -> Result<Sample, Failure> {
-        let bare = entry.bare.as_ref().map(|bare| self.fill(bare)).transpose()?.map(|filled| filled.mops);
-        let Filled { mut subject, members, mops, heap_before } = self.fill(&entry.build)?;
-        let adapting_fpr = self.adapt(&mut *subject)?;
-        let bytes = heap::live() - heap_before - subject.foreign_bytes();
-        let subject = black_box(&*subject);
+    /// Fills all filters, then asks all of them. A failure takes the place of the filter's samples.
+    fn run(&self, plan: &Plan, samples: &mut [Result<Samples, Failure>], progress: &mut Progress) {
+        let mut ready = Vec::new();
+        for &index in &self.order {
+            let entry = &plan.entries[index];
+            progress.step(entry.name, &self.case);
+            let Ok(done) = &mut samples[index] else { continue };
+            match self.prepare(entry) {
+                Ok((fill, filled)) => {
+                    done.fills.push(fill);
+                    ready.push((index, filled));
+                }
+                Err(error) => samples[index] = Err(error),
+            }
+        }
+        for _ in 0..self.effort.visits {
+            for (index, filled) in &ready {
+                progress.step(plan.entries[*index].name, &self.case);
+                let Ok(done) = &mut samples[*index] else { continue };
+                match self.ask(filled) {
+                    Ok(queries) => done.queries.push(queries),
+                    Err(error) => samples[*index] = Err(error),
+                }
+            }
+        }
+    }
 
-        let members = self.sample_of(&members);
+    /// Fills a filter and lets it adapt.
+    fn prepare(&self, entry: &Entry) -> Result<(Fill, Filled), Failure> {
+        let bare = entry.bare.as_ref().map(|bare| self.fill(bare)).transpose()?.map(|filled| filled.mops);
+        let mut filled = self.fill(&entry.build)?;
+        let subject = &mut *filled.subject;
+        let adapting_fpr = self.adapt(subject)?.filter(|_| subject.is_filter());
+        let bytes = heap::live() - filled.heap_before - subject.foreign_bytes();
+        let fill = Fill {
+            insert: bare.unwrap_or(filled.mops),
+            insert_with_remote: entry.remote.then_some(filled.mops),
+            adapting_fpr,
+            bits_per_key: bytes as f64 * 8.0 / self.case.to as f64,
+            stats: subject.stats(),
+        };
+        subject.settle();
+        Ok((fill, filled))
+    }
+
+    /// Measures queries. Since the last visit to this filter others were busy, so it is brought back into the cache
+    /// first, as far as it fits.
+    fn ask(&self, filled: &Filled) -> Result<Queries, Failure> {
+        let subject = black_box(&*filled.subject);
+        let queries = self.effort.queries;
+        let members = self.sample_of(filled.first_member);
+        black_box(subject.count(&members));
         let (positive, found) = self.time(&members, |keys| subject.count(keys));
-        if subject.is_filter() && found != self.effort.queries {
-            let lost = self.effort.queries - found;
-            return Err(format!(
-                "lost keys: {lost} of {} queries for stored keys failed",
-                self.effort.queries
-            )
-            .into());
+        if subject.is_filter() && found != queries {
+            let lost = queries - found;
+            return Err(format!("lost keys: {lost} of {queries} queries for stored keys failed").into());
         }
         let (negative, hits) = self.time(&self.strangers, |keys| subject.count(keys));
-        let batch_negative = subject
-            .count_batched(&[])
-            .is_some()
+        let has_batches = subject.count_batched(&[]).is_some();
+        let batch_negative = has_batches
             .then(|| self.time(&self.strangers, |keys| subject.count_batched(keys).unwrap_or_default()));
         if batch_negative.is_some_and(|(_, batched)| batched != hits) {
             return Err("batched queries give other answers than single ones".into());
         }
-        Ok(Sample {
-            insert: bare.unwrap_or(mops),
-            insert_with_remote: entry.remote.then_some(mops),
+        Ok(Queries {
             positive,
             negative,
             batch_negative: batch_negative.map(|(mops, _)| mops),
-            fpr: subject.is_filter().then(|| hits as f64 / self.effort.queries as f64),
-            adapting_fpr: adapting_fpr.filter(|_| subject.is_filter()),
-            bits_per_key: bytes as f64 * 8.0 / self.case.to as f64,
-            stats: subject.stats(),
+            fpr: subject.is_filter().then(|| hits as f64 / queries as f64),
         })
     }
 
@@ -247,10 +298,10 @@ impl Trial {
         let Case { shape, from, to, .. } = self.case;
         self.warm_up(build)?;
         let (mut time, mut inserted) = (Duration::ZERO, 0);
-        for round in 0_u64.. {
-            let start = self.repeat * KEYS_PER_REPEAT + round * to as u64;
-            let members = self.keys.range(Role::Member, start, to);
+        let mut first_member = self.repeat * KEYS_PER_REPEAT;
+        loop {
             let heap_before = heap::live();
+            let members = self.keys.range(Role::Member, first_member, to);
             let mut subject = build(&shape)?;
             if from > 0 {
                 subject.insert_all(&members[..from])?;
@@ -260,10 +311,10 @@ impl Trial {
             time += start.elapsed();
             inserted += to - from;
             if time >= self.effort.at_least {
-                return Ok(Filled { subject, members, mops: mops(inserted, time), heap_before });
+                return Ok(Filled { subject, first_member, mops: mops(inserted, time), heap_before });
             }
+            first_member += to as u64;
         }
-        unreachable!("2^64 rounds take longer than any measurement")
     }
 
     /// Brings the code of a filter into the cache and the branch predictor up to date with it.
@@ -280,11 +331,11 @@ impl Trial {
         Ok(())
     }
 
-    /// As many members as there are queries, chosen at random.
-    fn sample_of(&self, members: &[u64]) -> Vec<u64> {
+    /// As many members as there are queries, chosen at random from those that follow the first.
+    fn sample_of(&self, first_member: u64) -> Vec<u64> {
         let mut random = self.keys.choices(1 << 32 | self.repeat);
-        let count = self.effort.queries + WARM_UP;
-        (0..count).map(|_| members[random.below(members.len() as u64) as usize]).collect()
+        let member = |_| self.keys.key(Role::Member, first_member + random.below(self.case.to as u64));
+        (0..self.effort.queries + WARM_UP).map(member).collect()
     }
 
     /// Asks for all keys, as often as it takes: the speed, and how many keys of one pass were found.
@@ -324,11 +375,11 @@ impl Trial {
 /// A filled filter.
 struct Filled {
     subject: Box<dyn Subject>,
-    /// What is in it.
-    members: Vec<u64>,
+    /// The number of the first key in it; the others follow.
+    first_member: u64,
     /// How fast it got there.
     mops: f64,
-    /// The heap before the filter was built.
+    /// The heap without the filter.
     heap_before: isize,
 }
 
@@ -342,20 +393,19 @@ struct Progress {
     shown: bool,
     done: usize,
     total: usize,
-    repeat: u32,
 }
 
 impl Progress {
     fn new(plan: &Plan) -> Self {
-        let total = plan.cases.len() * plan.entries.len() * plan.repeat as usize;
-        Self { shown: stderr().is_terminal(), done: 0, total, repeat: plan.repeat }
+        let rounds = plan.repeat as usize * (1 + plan.effort.visits as usize);
+        let total = plan.cases.len() * plan.entries.len() * rounds;
+        Self { shown: stderr().is_terminal(), done: 0, total }
     }
 
-    fn step(&mut self, filter: &str, case: &Case, repeat: u32) {
+    fn step(&mut self, filter: &str, case: &Case) {
         if self.shown {
-            let share = 100 * self.done / self.total.max(1);
-            let (items, number, of) = (case.to, repeat + 1, self.repeat);
-            eprint!("\r\x1b[K{share:3}%  {items} keys, repeat {number} of {of}: {filter}");
+            let share = (100 * self.done / self.total.max(1)).min(99);
+            eprint!("\r\x1b[K{share:2}%  {} keys, {filter}", case.to);
             // Progress that cannot be shown is no reason to stop.
             let _ = stderr().flush();
         }
@@ -420,7 +470,7 @@ mod tests {
             adapt_queries: 100,
             baseline: "sound".into(),
             seed: 1,
-            effort: Effort { queries: 100, at_least: Duration::from_micros(1) },
+            effort: Effort { queries: 100, at_least: Duration::from_micros(1), visits: 2 },
         }
     }
 

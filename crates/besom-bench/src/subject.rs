@@ -57,6 +57,9 @@ pub(crate) trait Subject {
         0
     }
 
+    /// No insertion and no adaptation follows: the remote may go.
+    fn settle(&mut self) {}
+
     /// What the filter says of itself, if it is one of this project.
     fn stats(&self) -> Option<FilterStats> {
         None

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::measure::{Case, Figures, Plan, Row, Spread};
+use crate::measure::{Case, Effort, Figures, Plan, Row, Spread};
 use crate::subject::{BATCH, Entry};
 
 /// One column: its head, and the cell of a row.
@@ -129,27 +129,28 @@ fn title(case: &Case) -> String {
 }
 
 fn legend(plan: &Plan) -> String {
+    let Effort { queries, visits, .. } = plan.effort;
     let mut text = format!(
-        "Speeds in million operations a second on random 64-bit keys: the median of {} repeat{}, each of which went \
-         through all filters.\nbatched: negative queries by {BATCH} keys a call; its ratio is to the baseline's \
-         batched queries, or to its single ones if it has none. spread: (max − min) / median of the least steady \
-         speed.\nfpr: false positives among {} fresh non-members a repeat. bits/key: all memory that the filter \
-         holds, as the allocator counts it.\n",
+        "Speeds in million operations a second on random 64-bit keys: medians over {} repeats, each of which goes \
+         through all filters,\nonce for insertion and {visits} times for queries. spread: (max − min) / median of \
+         the least steady speed.\n\
+         batched: negative queries by {BATCH} keys a call; × is to the baseline's batched queries, or to its single \
+         ones if it has none.\n\
+         fpr: false positives among {queries} fresh non-members a repeat. bits/key: all memory that the filter holds, \
+         as the allocator counts it.\n",
         plan.repeat,
-        if plan.repeat == 1 { "" } else { "s" },
-        plan.effort.queries,
     );
     if plan.entries.iter().any(|entry| entry.remote) {
         text.push_str(
-            "Adaptive filters: +remote is insertion with a MemoryRemote behind the filter; insert is with a remote \
-             that stores nothing, if the filter can insert without the stored keys, and otherwise the same.\n",
+            "+remote: insertion into an adaptive filter with a MemoryRemote behind it; insert is with a remote that \
+             stores nothing,\nor the same where the filter cannot insert without the stored keys.\n",
         );
     }
     if plan.adapt_queries > 0 {
         let _ = writeln!(
             text,
-            "adapting: false positives among {} queries, Zipf(1.0) over 10 non-members a key, each repaired where \
-             the filter can; queries were measured after them.",
+            "adapting: false positives among {} queries before the measured ones, Zipf(1.0) over 10 non-members a \
+             key, each repaired\nif the filter can.",
             plan.adapt_queries
         );
     }
@@ -180,7 +181,6 @@ pub(crate) mod tests {
     use besom::FilterStats;
 
     use super::*;
-    use crate::measure::Effort;
     use crate::subject::Shape;
 
     fn spread(median: f64) -> Spread {
@@ -238,7 +238,7 @@ pub(crate) mod tests {
             adapt_queries: 10,
             baseline: baseline.into(),
             seed: 1,
-            effort: Effort { queries: 1, at_least: Duration::ZERO },
+            effort: Effort { queries: 1, at_least: Duration::ZERO, visits: 1 },
         }
     }
 

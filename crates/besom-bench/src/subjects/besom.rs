@@ -47,7 +47,7 @@ pub(crate) fn adaptive_with_keys<F: Adaptive + 'static>(
     build: impl Fn(&Shape) -> Result<F, BuildError> + 'static,
 ) -> Entry {
     let build: Build = Box::new(move |shape| {
-        let remote = Metered { remote: MemoryRemote::new(), bytes: 0 };
+        let remote = Metered::<MemoryRemote>::default();
         Ok(Box::new(Adapting { filter: build(shape)?, remote }))
     });
     Entry { name, note, build, remote: true, bare: None }
@@ -124,6 +124,10 @@ impl<F: Adaptive, R: MeasuredRemote> Subject for Adapting<F, R> {
     fn foreign_bytes(&self) -> isize {
         self.remote.bytes()
     }
+
+    fn settle(&mut self) {
+        self.remote = R::default();
+    }
 }
 
 fn count<F: Filter>(filter: &F, keys: &[u64]) -> usize {
@@ -140,7 +144,7 @@ fn count_batched<F: Filter>(filter: &F, keys: &[u64]) -> usize {
 }
 
 /// A remote whose memory is not the filter's.
-trait MeasuredRemote: Remote {
+trait MeasuredRemote: Remote + Default {
     /// Whether it holds what a filter needs to adapt.
     const KEEPS_KEYS: bool;
 
@@ -149,6 +153,7 @@ trait MeasuredRemote: Remote {
 }
 
 /// A remote that stores nothing.
+#[derive(Default)]
 struct NullRemote;
 
 impl Remote for NullRemote {
@@ -172,6 +177,7 @@ impl MeasuredRemote for NullRemote {
 }
 
 /// A remote that watches the heap while it changes: what grows there belongs to it.
+#[derive(Default)]
 struct Metered<R> {
     remote: R,
     bytes: isize,
@@ -192,7 +198,7 @@ impl<R: Remote> Remote for Metered<R> {
     }
 }
 
-impl<R: Remote> MeasuredRemote for Metered<R> {
+impl<R: Remote + Default> MeasuredRemote for Metered<R> {
     const KEEPS_KEYS: bool = true;
 
     fn bytes(&self) -> isize {
