@@ -17,8 +17,12 @@ impl Table {
             // SAFETY: `isa` is at most what `Isa::detect` found on this processor.
             return unsafe {
                 match (self.isa, self.kind) {
-                    (Isa::Avx512, Kind::PlainBytes) => x86::contains_avx512::<PLAIN_SLOTS>(self, quotient, remainder),
-                    (Isa::Avx512, Kind::CodedBytes) => x86::contains_avx512::<CODED_SLOTS>(self, quotient, remainder),
+                    (Isa::Avx512, Kind::PlainBytes) => {
+                        x86::contains_avx512::<PLAIN_SLOTS>(self, quotient, remainder)
+                    }
+                    (Isa::Avx512, Kind::CodedBytes) => {
+                        x86::contains_avx512::<CODED_SLOTS>(self, quotient, remainder)
+                    }
                     (_, Kind::PlainBytes) => x86::contains_avx2::<PLAIN_SLOTS>(self, quotient, remainder),
                     (_, Kind::CodedBytes) => x86::contains_avx2::<CODED_SLOTS>(self, quotient, remainder),
                     (_, Kind::General) => x86::contains_bmi2(self, quotient, remainder),
@@ -59,10 +63,18 @@ impl Table {
             // SAFETY: `isa` is at most what `Isa::detect` found on this processor.
             return unsafe {
                 match (self.isa, self.kind) {
-                    (Isa::Avx512, Kind::PlainBytes) => x86::insert_avx512::<PLAIN_SLOTS>(self, quotient, remainder),
-                    (Isa::Avx512, Kind::CodedBytes) => x86::insert_avx512::<CODED_SLOTS>(self, quotient, remainder),
-                    (_, Kind::PlainBytes) => x86::insert_bmi2(self, ByteLine::<PLAIN_SLOTS>, quotient, remainder),
-                    (_, Kind::CodedBytes) => x86::insert_bmi2(self, ByteLine::<CODED_SLOTS>, quotient, remainder),
+                    (Isa::Avx512, Kind::PlainBytes) => {
+                        x86::insert_avx512::<PLAIN_SLOTS>(self, quotient, remainder)
+                    }
+                    (Isa::Avx512, Kind::CodedBytes) => {
+                        x86::insert_avx512::<CODED_SLOTS>(self, quotient, remainder)
+                    }
+                    (_, Kind::PlainBytes) => {
+                        x86::insert_bmi2(self, ByteLine::<PLAIN_SLOTS>, quotient, remainder)
+                    }
+                    (_, Kind::CodedBytes) => {
+                        x86::insert_bmi2(self, ByteLine::<CODED_SLOTS>, quotient, remainder)
+                    }
                     (_, Kind::General) => x86::insert_bmi2(self, self.shape, quotient, remainder),
                 }
             };

@@ -5,9 +5,10 @@
 //! functions that do.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
-    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_blend_epi8, _mm512_mask_set1_epi8,
-    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
+    __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_set1_epi8, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_blend_epi8,
+    _mm512_mask_set1_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_storeu_si512,
+    _mm512_zextsi128_si512, _pdep_u64,
 };
 
 use crate::bits::low_mask;
