@@ -7,6 +7,7 @@
 mod batch;
 mod bits;
 mod coding;
+pub mod cuckoo;
 mod error;
 mod filter;
 pub mod game;
@@ -20,6 +21,9 @@ mod remote;
 mod testing;
 mod tinyset;
 
+pub use cuckoo::{
+    CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+};
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
 pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};

@@ -1,0 +1,233 @@
+//! How a filter of the family is asked for.
+
+use std::marker::PhantomData;
+
+use crate::{BuildError, KeyHasher, Seed, Xxh3};
+
+use super::shape::{Shape, false_positive_rate};
+use super::table::Table;
+use super::variant::{PartialKey, Variant};
+use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
+
+/// Builds a filter of the cuckoo family.
+///
+/// Only the capacity must be given. The size of a slot follows from the false-positive rate (1/256 unless
+/// chosen), or from the memory per key, or is given itself; these three exclude each other.
+///
+/// ```
+/// use besom::CuckooFilter;
+///
+/// let filter = CuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64).build()?;
+/// assert_eq!((filter.tables(), filter.slots_per_bin(), filter.slot_bits()), (4, 1, 11));
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct CuckooBuilder<V: Variant, H: KeyHasher = Xxh3> {
+    capacity: usize,
+    shape: (usize, usize),
+    size: Size,
+    /// The name of the method that set `size`, and of another one that tried to.
+    size_given: Option<&'static str>,
+    conflict: Option<&'static str>,
+    max_load: Option<f64>,
+    seed: Option<Seed>,
+    target: PhantomData<(V, H)>,
+}
+
+/// What the size of a slot follows from.
+#[derive(Debug, Clone, Copy)]
+enum Size {
+    Rate(f64),
+    BitsPerKey(f64),
+    Slot(u32),
+}
+
+/// Fingerprints, without selectors, have so many bits.
+const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
+
+impl<V: Variant> CuckooBuilder<V> {
+    pub(super) fn new() -> Self {
+        Self {
+            capacity: 0,
+            shape: V::SHAPE,
+            size: Size::Rate(1.0 / 256.0),
+            size_given: None,
+            conflict: None,
+            max_load: None,
+            seed: None,
+            target: PhantomData,
+        }
+    }
+}
+
+impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
+    /// How many keys the filter is for. Any number from 1.
+    #[must_use]
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.capacity = keys;
+        self
+    }
+
+    /// The most false positives per query that the full filter may have before any repair.
+    #[must_use]
+    pub fn false_positive_rate(self, rate: f64) -> Self {
+        self.size("false_positive_rate", Size::Rate(rate))
+    }
+
+    /// The most memory that the full filter may take, in bits per key.
+    #[must_use]
+    pub fn bits_per_key(self, bits: f64) -> Self {
+        self.size("bits_per_key", Size::BitsPerKey(bits))
+    }
+
+    /// Bits of one slot: the fingerprint's, from 2 to 32, and the selector's where the variant has one.
+    #[must_use]
+    pub fn slot_bits(self, bits: u32) -> Self {
+        self.size("slot_bits", Size::Slot(bits))
+    }
+
+    fn size(mut self, method: &'static str, size: Size) -> Self {
+        match self.size_given {
+            Some(given) if given != method => self.conflict = Some(method),
+            _ => (self.size, self.size_given) = (size, Some(method)),
+        }
+        self
+    }
+
+    /// The share of the slots in use when the filter is full: 0.95 unless chosen, or less for shapes that
+    /// cannot reach it.
+    #[must_use]
+    pub fn max_load(mut self, load: f64) -> Self {
+        self.max_load = Some(load);
+        self
+    }
+
+    /// k tables of bins of b slots, each from 1 (k from 2, and b from 2 in a swapping filter) to 8.
+    ///
+    /// A query looks at k bins, that is k places of memory, and at k·b slots; each of these is a chance for a
+    /// false positive. More of either lets the table be filled further.
+    #[must_use]
+    pub fn shape(mut self, tables: usize, slots_per_bin: usize) -> Self {
+        self.shape = (tables, slots_per_bin);
+        self
+    }
+
+    /// Four tables of single slots: the fewest false positives for its size.
+    #[must_use]
+    pub fn four_by_one(self) -> Self {
+        self.shape(4, 1)
+    }
+
+    /// Two tables of bins of four slots: the fewest places of memory to read.
+    #[must_use]
+    pub fn two_by_four(self) -> Self {
+        self.shape(2, 4)
+    }
+
+    /// The secret of the hash function; random unless given.
+    #[must_use]
+    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+        self.seed = Some(seed.into());
+        self
+    }
+
+    /// Another hash function, such as [`SipHash`](crate::SipHash).
+    #[must_use]
+    pub fn hasher<G: KeyHasher>(self) -> CuckooBuilder<V, G> {
+        CuckooBuilder {
+            capacity: self.capacity,
+            shape: self.shape,
+            size: self.size,
+            size_given: self.size_given,
+            conflict: self.conflict,
+            max_load: self.max_load,
+            seed: self.seed,
+            target: PhantomData,
+        }
+    }
+
+    fn parts(&self) -> Result<(Table<V>, H, usize), BuildError> {
+        if let (Some(first), Some(second)) = (self.size_given, self.conflict) {
+            return Err(BuildError::Conflict { first, second });
+        }
+        if self.capacity == 0 {
+            return Err(BuildError::ZeroCapacity);
+        }
+        let (tables, bin_slots) = self.shape;
+        in_range("shape: tables", tables as f64, 2.0, Shape::MAX_TABLES as f64)?;
+        in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, Shape::MAX_BIN as f64)?;
+        let highest = Shape::highest_load(tables, bin_slots);
+        let load = self.max_load.unwrap_or(highest.min(0.95));
+        in_range("max_load", load, 0.01, highest)?;
+        let mut shape = Shape::new(self.shape, self.capacity, load, 0)?;
+        shape.width = self.fingerprint_bits(&shape)? + V::SELECTOR_BITS;
+        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        Ok((Table::new(shape)?, hasher, self.capacity))
+    }
+
+    fn fingerprint_bits(&self, shape: &Shape) -> Result<u32, BuildError> {
+        let (least, most) = (least_fingerprint::<V>(shape), *FINGERPRINT_BITS.end());
+        let load = self.capacity as f64 / shape.slots() as f64;
+        match self.size {
+            Size::Rate(rate) => {
+                let rate_of = |bits| false_positive_rate(self.shape, load, bits);
+                let met = (least..=most).find(|&bits| rate_of(bits) <= rate);
+                let error = BuildError::RateOutOfRange { rate, min: rate_of(most), max: 1.0 };
+                met.filter(|_| rate < 1.0).ok_or(error)
+            }
+            Size::BitsPerKey(bits) => {
+                let per_slot = 1.0 / load;
+                let [min, max] = [least, most + 1].map(|bits| f64::from(bits + V::SELECTOR_BITS) * per_slot);
+                in_range("bits_per_key", bits, min, max)?;
+                // The sliver keeps a whole number of bits whole that went through the division and back.
+                Ok(((bits / per_slot + 1e-9) as u32 - V::SELECTOR_BITS).min(most))
+            }
+            Size::Slot(bits) => {
+                let [min, max] = [least, most].map(|bits| f64::from(bits + V::SELECTOR_BITS));
+                in_range("slot_bits", f64::from(bits), min, max)?;
+                Ok(bits - V::SELECTOR_BITS)
+            }
+        }
+    }
+}
+
+impl<V: AdaptiveVariant, H: KeyHasher> CuckooBuilder<V, H> {
+    /// The filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
+    pub fn build(self) -> Result<AdaptiveCuckooFilter<V, H>, BuildError> {
+        let (table, hasher, capacity) = self.parts()?;
+        Ok(AdaptiveCuckooFilter::from_parts(table, hasher, capacity))
+    }
+}
+
+impl<H: KeyHasher> CuckooBuilder<PartialKey, H> {
+    /// The filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
+    pub fn build(self) -> Result<PartialKeyCuckooFilter<H>, BuildError> {
+        let (table, hasher, capacity) = self.parts()?;
+        Ok(PartialKeyCuckooFilter::from_parts(table, hasher, capacity))
+    }
+}
+
+/// The shortest fingerprints that the variant works with.
+///
+/// With partial keys the fingerprint also chooses the other bin: too few of them, and a large table clogs long
+/// before it is full.
+fn least_fingerprint<V: Variant>(shape: &Shape) -> u32 {
+    if V::PARTIAL_KEY {
+        6.max(shape.bins.ilog2().div_ceil(shape.bin_slots as u32) + 2)
+    } else {
+        *FINGERPRINT_BITS.start()
+    }
+}
+
+fn in_range(name: &'static str, value: f64, min: f64, max: f64) -> Result<(), BuildError> {
+    // Written so that NaN is refused.
+    if min <= value && value <= max { Ok(()) } else { Err(BuildError::OutOfRange { name, value, min, max }) }
+}

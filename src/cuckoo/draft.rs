@@ -1,0 +1,116 @@
+//! Changes that are planned but not made: who is going to lie in which slots.
+//!
+//! Everything that may fail (reading the remote, finding a chain) happens on a draft. Then the remote gets all
+//! changes as one group, and only after it has taken them the table changes, which cannot fail.
+
+use std::ops::Range;
+
+use crate::{AdaptiveError, Change, Remote};
+
+use super::place::Place;
+use super::table::Table;
+use super::variant::Variant;
+
+/// A stored key whose bytes are at hand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Resident {
+    pub(super) place: Place,
+    start: usize,
+    len: usize,
+}
+
+/// What is planned for one slot.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    slot: usize,
+    resident: Option<Resident>,
+    selector: u64,
+    /// Whether the slot gets another key than it has; if not, the remote has nothing to change.
+    moved: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// The bytes of all residents, one behind the other.
+    bytes: Vec<u8>,
+    /// At most one per slot.
+    planned: Vec<Planned>,
+}
+
+impl Draft {
+    /// Takes the bytes of a key in.
+    pub(super) fn resident(&mut self, key: &[u8], place: Place) -> Resident {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        Resident { place, start, len: key.len() }
+    }
+
+    pub(super) fn key(&self, resident: Resident) -> &[u8] {
+        &self.bytes[Range { start: resident.start, end: resident.start + resident.len }]
+    }
+
+    /// Who is to lie in the slot; `None` if no change is planned for it.
+    #[inline]
+    pub(super) fn planned(&self, slot: usize) -> Option<Option<Resident>> {
+        self.planned.iter().find(|planned| planned.slot == slot).map(|planned| planned.resident)
+    }
+
+    /// Puts a key, or nobody, into a slot.
+    pub(super) fn put(&mut self, slot: usize, resident: Option<Resident>) {
+        self.plan(Planned { slot, resident, selector: 0, moved: true });
+    }
+
+    /// Gives the key that lies in the slot another selector.
+    pub(super) fn select(&mut self, slot: usize, resident: Resident, selector: u64) {
+        self.plan(Planned { slot, resident: Some(resident), selector, moved: false });
+    }
+
+    fn plan(&mut self, new: Planned) {
+        match self.planned.iter_mut().find(|planned| planned.slot == new.slot) {
+            Some(planned) => *planned = new,
+            None => self.planned.push(new),
+        }
+    }
+
+    /// How many slots change.
+    pub(super) fn len(&self) -> usize {
+        self.planned.len()
+    }
+
+    /// Makes the changes: all of the remote's as one group, then the table's.
+    pub(super) fn commit<V: Variant, R: Remote>(
+        &self,
+        table: &mut Table<V>,
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let changes = self.planned.iter().filter(|planned| planned.moved);
+        let changes: Vec<Change<'_>> = changes
+            .filter_map(|planned| {
+                let key = planned.resident.map(|resident| self.key(resident));
+                change(planned.slot, !table.is_vacant(planned.slot), key)
+            })
+            .collect();
+        if !changes.is_empty() {
+            remote.apply(&changes).map_err(AdaptiveError::Remote)?;
+        }
+        for planned in &self.planned {
+            match planned.resident {
+                Some(resident) => table.put(planned.slot, resident.place, planned.selector),
+                None => table.erase(planned.slot),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the remote has to do so that `key`, or nobody, lies in the slot.
+pub(super) fn change(slot: usize, occupied: bool, key: Option<&[u8]>) -> Option<Change<'_>> {
+    let address = slot as u64;
+    match (occupied, key) {
+        (false, Some(key)) => Some(Change::Push { address, key }),
+        (true, Some(key)) => Some(Change::Replace { address, rank: 0, key }),
+        (true, None) => Some(Change::Remove { address, rank: 0 }),
+        (false, None) => None,
+    }
+}

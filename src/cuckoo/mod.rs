@@ -1,0 +1,126 @@
+//! The cuckoo family: filters of short fingerprints in a cuckoo hash table.
+//!
+//! k tables of N bins of b slots. A key may lie in one bin of each table, in any slot; a query compares its
+//! fingerprint with the k·b slots that it might lie in. All members share one table, one search
+//! for room and one way to change filter and remote together.
+//!
+//! | filter | shape | on a false positive | pays with |
+//! |---|---|---|---|
+//! | [`CuckooFilter`] | any; k = 2, b = 4 | nothing | repeats its false positives |
+//! | [`PartialKeyCuckooFilter`] | any; k = 2, b = 4 | nothing | the same; needs no remote |
+//! | [`CuckooingFilter`] | k = 4, b = 1 | moves the colliding key to its next table | a write to the remote |
+//! | [`CyclicFilter`] | k = 4, b = 1 | takes the slot's next fingerprint function | s bits of every slot |
+//! | [`SwappingFilter`] | k = 2, b = 4 | swaps the key with another of its bin | twice the slots per query |
+//!
+//! Papers: Kopelowitz, McCauley, Porat, "Support Optimality and Adaptive Cuckoo Filters", WADS 2021 (all of
+//! them, and the proof that cuckooing is support optimal); Mitzenmacher, Pontarelli, Reviriego, "Adaptive
+//! Cuckoo Filters", ALENEX 2018 (cyclic and swapping).
+
+mod builder;
+mod draft;
+mod filter;
+mod partial;
+mod place;
+mod rebuild;
+mod repair;
+mod search;
+mod shape;
+mod table;
+#[cfg(test)]
+mod tests;
+mod variant;
+
+pub use builder::CuckooBuilder;
+pub use filter::AdaptiveCuckooFilter;
+pub use partial::PartialKeyCuckooFilter;
+pub use variant::{
+    AdaptiveVariant, Cuckooing, Cyclic, OnFalsePositive, PartialKey, Plain, Swapping, Variant,
+};
+
+use crate::Xxh3;
+
+/// The cuckoo filter with whole keys: like every filter of the family, but it repairs nothing.
+///
+/// It is the family's yardstick, and of use where a remote exists for other reasons: because the remote knows
+/// the keys, inserting one twice or removing one that is not there changes nothing, and a table that clogs is
+/// rebuilt instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
+/// [`Unfixable`](crate::Adaptation::Unfixable) for a false positive. Without a remote, use
+/// [`PartialKeyCuckooFilter`].
+///
+/// ```
+/// use besom::{Adaptive, CuckooFilter, Filter, MemoryRemote};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = CuckooFilter::with_capacity(1000)?;
+/// assert!(filter.insert("besom", &mut remote)?);
+/// assert!(!filter.insert("besom", &mut remote)?, "it was there already");
+/// assert!(filter.contains("besom"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type CuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Plain, H>;
+
+/// The cuckoo filter that repairs by cuckooing: every stored key that collides with a false positive moves on
+/// to its next table, and whoever lay there moves on in turn, as on insertion.
+///
+/// Repairs take no space. Over n queries it has about ε false positives per *distinct* query, however often
+/// each is repeated (support optimality: Theorem 1 of the paper), so it is the choice for skewed queries. It is
+/// not safe against an adversary that watches its answers; the broom filter is.
+///
+/// ```
+/// use besom::{Adaptive, CuckooingFilter, Filter, MemoryRemote};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = CuckooingFilter::builder().capacity(1000).slot_bits(4).build()?;
+/// for key in 0..1000_u32 {
+///     filter.insert(&key, &mut remote)?;
+/// }
+/// let false_positive = (1000_u32..).find(|key| filter.contains(key)).expect("one in four is");
+/// assert!(filter.adapt(&false_positive, &mut remote)?.is_fixed());
+/// assert!(!filter.contains(&false_positive));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
+
+/// The cuckoo filter with `S` selector bits in every slot, 1 to 3, that say which of 2^`S` fingerprint
+/// functions was used: on a false positive the selector of every colliding slot advances.
+///
+/// Nobody moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
+/// [`slot_bits`](CuckooBuilder::slot_bits) includes them. A query that collides with one key under all
+/// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
+/// gone around collides with queries again that it once told apart.
+///
+/// ```
+/// use besom::{Adaptive, CyclicFilter, Filter, MemoryRemote};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = CyclicFilter::<2>::builder().capacity(1000).slot_bits(10).build()?;
+/// for key in 0..1000_u32 {
+///     filter.insert(&key, &mut remote)?;
+/// }
+/// let false_positive = (1000_u32..).find(|key| filter.contains(key)).expect("one in seventy is");
+/// assert!(filter.adapt(&false_positive, &mut remote)?.is_fixed());
+/// assert!(!filter.contains(&false_positive));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type CyclicFilter<const S: u32, H = Xxh3> = AdaptiveCuckooFilter<Cyclic<S>, H>;
+
+/// The cuckoo filter in which every slot of a bin has its own fingerprint function: on a false positive the
+/// colliding key swaps places with a random other slot of its bin.
+///
+/// Repairs take no space and touch one bin, but bins of four slots in two tables mean twice the slots per
+/// query, hence twice the false positives of k = 4, b = 1.
+///
+/// ```
+/// use besom::{Adaptive, Filter, MemoryRemote, SwappingFilter};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = SwappingFilter::builder().capacity(1000).slot_bits(8).build()?;
+/// for key in 0..1000_u32 {
+///     filter.insert(&key, &mut remote)?;
+/// }
+/// let false_positive = (1000_u32..).find(|key| filter.contains(key)).expect("one in thirty is");
+/// assert!(filter.adapt(&false_positive, &mut remote)?.is_fixed());
+/// assert!(!filter.contains(&false_positive));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type SwappingFilter<H = Xxh3> = AdaptiveCuckooFilter<Swapping, H>;

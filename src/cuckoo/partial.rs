@@ -1,0 +1,210 @@
+//! The plain cuckoo filter that needs no remote: partial-key cuckoo hashing.
+
+use std::convert::Infallible;
+
+use crate::batch;
+use crate::{Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, Xxh3};
+
+use super::builder::CuckooBuilder;
+use super::place::Place;
+use super::search::{BUDGET, World, find_chain};
+use super::table::Table;
+use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
+
+/// A cuckoo filter without a remote: the fingerprint alone says where else its key may lie.
+///
+/// It repairs nothing, and keys are counted as often as they were inserted (a multiset): a key fits up to b·k
+/// times, and each [`remove`](Self::remove) takes one of them away. Removing a key that was never inserted may
+/// remove another one with the same fingerprint, so remove only what was inserted.
+///
+/// A query reads k bins, an insertion the same and seldom more. Without the keys there is no way to rebuild
+/// with other hash functions: an insertion that finds no room is refused, and the filter is unchanged. Up to
+/// the default load of 0.95 that does not happen, unless one key is inserted again and again.
+///
+/// ```
+/// use besom::{Filter, PartialKeyCuckooFilter};
+///
+/// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
+/// filter.insert("besom")?;
+/// assert!(filter.contains("besom"));
+/// assert!(filter.remove("besom"));
+/// assert!(filter.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Paper: Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom", CoNEXT 2014;
+/// here with k separate tables of any size, the bins of a key lying one stride apart.
+#[derive(Debug, Clone)]
+pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
+    table: Table<PartialKey>,
+    hasher: H,
+    len: usize,
+    capacity: usize,
+}
+
+impl PartialKeyCuckooFilter {
+    /// Starts to build a filter. See [`CuckooBuilder`] for what can be chosen.
+    #[must_use]
+    pub fn builder() -> CuckooBuilder<PartialKey> {
+        CuckooBuilder::new()
+    }
+
+    /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`](crate::BuildError) if there is no memory for it, or if `capacity` is 0.
+    pub fn with_capacity(capacity: usize) -> Result<Self, crate::BuildError> {
+        Self::builder().capacity(capacity).build()
+    }
+}
+
+impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
+    pub(super) fn from_parts(table: Table<PartialKey>, hasher: H, capacity: usize) -> Self {
+        Self { table, hasher, len: 0, capacity }
+    }
+
+    /// The hash function, with its seed.
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// Bits of one slot.
+    #[must_use]
+    pub fn slot_bits(&self) -> u32 {
+        self.table.shape().width
+    }
+
+    /// Inserts a key, once more if it was there.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if there is no room for it; the filter is unchanged.
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.len >= self.capacity {
+            return Err(full);
+        }
+        let place = Place::new(self.hasher.digest_key(key));
+        match self.table.vacancy(place) {
+            Some(slot) => self.table.put(slot, place, 0),
+            None => self.insert_by_chain(place).ok_or(full)?,
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn insert_by_chain(&mut self, place: Place) -> Option<()> {
+        let shape = *self.table.shape();
+        let fingerprint = place.fingerprint(0, shape.width);
+        let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &shape) };
+        let Ok(chain) = find_chain(&mut Tags(&self.table), &shape, newcomer, 0..shape.tables, BUDGET);
+        for step in chain? {
+            self.table.set(step.slot, step.item.fingerprint);
+        }
+        Some(())
+    }
+
+    /// Removes a key once. `false`, and nothing changes, if the filter does not have it.
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
+        let place = Place::new(self.hasher.digest_key(key));
+        let Some(&slot) = self.table.hits(place).first() else { return false };
+        self.table.erase(slot);
+        self.len -= 1;
+        true
+    }
+
+    /// The bits of a slot.
+    #[cfg(test)]
+    pub(super) fn raw(&self, slot: usize) -> u64 {
+        self.table.get(slot)
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.len = 0;
+    }
+
+    /// Walks the whole filter and checks its invariants.
+    ///
+    /// # Errors
+    ///
+    /// The first violation found. It means that memory was corrupted, or a bug in this crate.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify(self.len)
+    }
+}
+
+impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher.digest(bytes)
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.table.contains(Place::new(digest))
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let place = Place::new(self.hasher.digest_key(key));
+            self.table.prefetch(place);
+            place
+        };
+        batch::contains_many(keys, answers, prepare, |place| self.table.contains(place));
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn stats(&self) -> FilterStats {
+        let slots = self.table.shape().slots();
+        FilterStats {
+            items: self.len,
+            slots,
+            load: self.len as f64 / slots as f64,
+            bits: 8 * (self.table.memory() + size_of::<Self>()),
+            ..FilterStats::default()
+        }
+    }
+}
+
+/// All that is known of a stored key.
+#[derive(Debug, Clone, Copy)]
+struct Tag {
+    fingerprint: u64,
+    /// Its bin in the first table.
+    first: usize,
+}
+
+/// The table as keys that are known by their fingerprints.
+struct Tags<'a>(&'a Table<PartialKey>);
+
+impl World for Tags<'_> {
+    type Item = Tag;
+    type Error = Infallible;
+
+    fn is_vacant(&self, slot: usize) -> bool {
+        self.0.is_vacant(slot)
+    }
+
+    fn item(&mut self, slot: usize) -> Result<Tag, Infallible> {
+        let shape = self.0.shape();
+        let fingerprint = self.0.get(slot);
+        let (table, bin) = shape.bin_of(slot);
+        Ok(Tag { fingerprint, first: first_bin(bin, stride(fingerprint, shape), table, shape) })
+    }
+
+    fn first_slot(&self, item: Tag, table: usize) -> usize {
+        let shape = self.0.shape();
+        shape.first_slot(table, partial_bin(item.first, stride(item.fingerprint, shape), table, shape))
+    }
+}

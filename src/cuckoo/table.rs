@@ -1,0 +1,268 @@
+//! The table that the whole family shares: packed slots, an empty one being 0.
+
+use std::marker::PhantomData;
+
+use crate::bits::{PackedSlots, low_mask};
+use crate::error::ensure;
+use crate::{BuildError, InvariantError};
+
+use super::place::Place;
+use super::shape::Shape;
+use super::variant::{Variant, bin};
+
+/// Slots of `width` bits:
+///
+/// ```text
+/// | selector (0 to 3 bits) | fingerprint (never 0) |       or all bits 0: empty
+/// ```
+#[derive(Debug, Clone)]
+pub(super) struct Table<V> {
+    slots: PackedSlots,
+    shape: Shape,
+    lanes: Lanes,
+    /// How many slots have a selector other than 0.
+    selected: usize,
+    variant: PhantomData<V>,
+}
+
+/// A bin as one word, if it fits: the lowest and the highest bit of each slot's lane.
+#[derive(Debug, Clone, Copy)]
+struct Lanes {
+    low: u64,
+    /// 0 if bins are too wide for one word.
+    high: u64,
+}
+
+impl Lanes {
+    fn new(shape: &Shape, selectors: bool) -> Self {
+        let width = shape.width;
+        let bits = width * shape.bin_slots as u32;
+        // A bin begins at a multiple of its width, so a bin of 8 bits' multiples begins at a byte.
+        let before = 8 - (1 << bits.trailing_zeros().min(3));
+        if selectors || bits + before > 64 {
+            return Self { low: 0, high: 0 };
+        }
+        let low = (0..shape.bin_slots as u32).fold(0, |low, index| low | 1 << (index * width));
+        Self { low, high: low << (width - 1) }
+    }
+
+    /// The highest bits of the lanes of `word` that are 0. The lowest of them is exact; above it there may be
+    /// others that a borrow produced.
+    #[inline]
+    fn zeros(self, word: u64) -> u64 {
+        word.wrapping_sub(self.low) & !word & self.high
+    }
+}
+
+impl<V: Variant> Table<V> {
+    pub(super) fn new(shape: Shape) -> Result<Self, BuildError> {
+        let slots = PackedSlots::new(shape.slots(), shape.width).ok_or_else(|| {
+            let bytes = PackedSlots::bytes(shape.slots(), shape.width).unwrap_or(usize::MAX);
+            BuildError::OutOfMemory { bytes }
+        })?;
+        let lanes = Lanes::new(&shape, V::SELECTOR_BITS > 0);
+        Ok(Self { slots, shape, lanes, selected: 0, variant: PhantomData })
+    }
+
+    #[inline]
+    pub(super) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Bytes in use.
+    pub(super) fn memory(&self) -> usize {
+        self.slots.memory()
+    }
+
+    pub(super) fn selected(&self) -> usize {
+        self.selected
+    }
+
+    /// Whether a slot that the key may lie in holds its fingerprint.
+    #[inline]
+    pub(super) fn contains(&self, place: Place) -> bool {
+        match self.shape.tables {
+            2 => self.contains_in::<2>(place),
+            4 => self.contains_in::<4>(place),
+            tables => {
+                let pattern = self.pattern(place);
+                (0..tables).any(|table| self.bin_contains(place, table, pattern))
+            }
+        }
+    }
+
+    /// [`contains`](Self::contains) for a known number of tables, without a branch between them: the reads of
+    /// all bins overlap.
+    #[inline]
+    fn contains_in<const TABLES: usize>(&self, place: Place) -> bool {
+        let pattern = self.pattern(place);
+        (0..TABLES).fold(false, |found, table| found | self.bin_contains(place, table, pattern))
+    }
+
+    /// The bin that is full of this key's fingerprints, for comparison with a real one.
+    #[inline]
+    fn pattern(&self, place: Place) -> u64 {
+        if V::SELECTOR_BITS > 0 || self.lanes.high == 0 {
+            0
+        } else if V::BY_SLOT {
+            let width = self.shape.width;
+            (0..self.shape.bin_slots)
+                .fold(0, |pattern, index| pattern | place.fingerprint(index, width) << (index as u32 * width))
+        } else {
+            place.fingerprint(0, self.shape.width) * self.lanes.low
+        }
+    }
+
+    #[inline]
+    fn bin_contains(&self, place: Place, table: usize, pattern: u64) -> bool {
+        let first = self.first_slot(place, table);
+        if V::SELECTOR_BITS == 0 && self.lanes.high != 0 {
+            let word = self.slots.window(first * self.shape.width as usize);
+            self.lanes.zeros(word ^ pattern) != 0
+        } else {
+            (0..self.shape.bin_slots).any(|index| self.matches(first + index, index, place))
+        }
+    }
+
+    /// Whether slot `slot`, number `index` of a bin that the key may lie in, holds its fingerprint.
+    #[inline]
+    fn matches(&self, slot: usize, index: usize, place: Place) -> bool {
+        let value = self.slots.get(slot);
+        value == self.value(place, index, value >> self.fingerprint_bits())
+    }
+
+    /// What is written for this key into the slot number `index` of its bin.
+    #[inline]
+    fn value(&self, place: Place, index: usize, selector: u64) -> u64 {
+        let bits = self.fingerprint_bits();
+        let function = if V::BY_SLOT { index } else { selector as usize };
+        selector << bits | place.fingerprint(function, bits)
+    }
+
+    #[inline]
+    fn fingerprint_bits(&self) -> u32 {
+        self.shape.width - V::SELECTOR_BITS
+    }
+
+    /// The first slot of the key's bin in table `table`.
+    #[inline]
+    pub(super) fn first_slot(&self, place: Place, table: usize) -> usize {
+        self.shape.first_slot(table, bin::<V>(place, table, &self.shape))
+    }
+
+    /// Every slot that makes [`contains`](Self::contains) true.
+    pub(super) fn hits(&self, place: Place) -> Vec<usize> {
+        let bins = (0..self.shape.tables).map(|table| self.first_slot(place, table));
+        let slots = bins.flat_map(|first| (0..self.shape.bin_slots).map(move |index| (first + index, index)));
+        slots.filter(|&(slot, index)| self.matches(slot, index, place)).map(|(slot, _)| slot).collect()
+    }
+
+    /// An empty slot that the key may lie in.
+    #[inline]
+    pub(super) fn vacancy(&self, place: Place) -> Option<usize> {
+        (0..self.shape.tables).find_map(|table| self.vacancy_from(self.first_slot(place, table)))
+    }
+
+    /// An empty slot of the bin that begins at slot `first`.
+    #[inline]
+    fn vacancy_from(&self, first: usize) -> Option<usize> {
+        if self.lanes.high != 0 {
+            let word = self.slots.window(first * self.shape.width as usize);
+            let zeros = self.lanes.zeros(word);
+            return (zeros != 0).then(|| first + (zeros.trailing_zeros() / self.shape.width) as usize);
+        }
+        (first..first + self.shape.bin_slots).find(|&slot| self.is_vacant(slot))
+    }
+
+    #[inline]
+    pub(super) fn is_vacant(&self, slot: usize) -> bool {
+        self.slots.get(slot) == 0
+    }
+
+    /// Whether two keys have the same fingerprint in `slot` with this selector.
+    pub(super) fn agree(&self, a: Place, b: Place, slot: usize, selector: u64) -> bool {
+        let index = self.index(slot);
+        self.value(a, index, selector) == self.value(b, index, selector)
+    }
+
+    /// Whether a query for `query` could not be told from `stored`, if that lay in `slot`, a slot of one of its
+    /// bins, with selector 0.
+    pub(super) fn would_collide(&self, stored: Place, query: Place, slot: usize) -> bool {
+        self.agree(stored, query, slot, 0)
+            && (0..self.shape.tables).any(|table| self.is_in_bin(slot, self.first_slot(query, table)))
+    }
+
+    /// Whether a query for `place` finds its fingerprint in `slot`.
+    pub(super) fn holds(&self, slot: usize, place: Place) -> bool {
+        (0..self.shape.tables).any(|table| self.is_in_bin(slot, self.first_slot(place, table)))
+            && self.matches(slot, self.index(slot), place)
+    }
+
+    #[inline]
+    fn is_in_bin(&self, slot: usize, first: usize) -> bool {
+        slot.wrapping_sub(first) < self.shape.bin_slots
+    }
+
+    /// The number of a slot in its bin, or 0 where nothing depends on it.
+    #[inline]
+    fn index(&self, slot: usize) -> usize {
+        if V::BY_SLOT { slot % self.shape.bin_slots } else { 0 }
+    }
+
+    /// Writes the fingerprint of a key, made with this selector's function, into a slot of one of its bins.
+    pub(super) fn put(&mut self, slot: usize, place: Place, selector: u64) {
+        self.set(slot, self.value(place, self.index(slot), selector));
+    }
+
+    /// Empties a slot.
+    pub(super) fn erase(&mut self, slot: usize) {
+        self.set(slot, 0);
+    }
+
+    /// The raw bits of a slot.
+    pub(super) fn get(&self, slot: usize) -> u64 {
+        self.slots.get(slot)
+    }
+
+    /// Sets the raw bits of a slot.
+    pub(super) fn set(&mut self, slot: usize, value: u64) {
+        if V::SELECTOR_BITS > 0 {
+            self.selected -= usize::from(self.selector(slot) != 0);
+            self.selected += usize::from(value >> self.fingerprint_bits() != 0);
+        }
+        self.slots.set(slot, value);
+    }
+
+    /// Which fingerprint function slot `slot` uses.
+    pub(super) fn selector(&self, slot: usize) -> u64 {
+        self.slots.get(slot) >> self.fingerprint_bits()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+        self.selected = 0;
+    }
+
+    /// Asks the processor for the bins of a key.
+    #[inline]
+    pub(super) fn prefetch(&self, place: Place) {
+        for table in 0..self.shape.tables {
+            self.slots.prefetch(self.first_slot(place, table));
+        }
+    }
+
+    /// Walks all slots: `len` of them are occupied, none has a selector without a fingerprint.
+    pub(super) fn verify(&self, len: usize) -> Result<(), InvariantError> {
+        let fingerprint = low_mask(self.fingerprint_bits());
+        let (mut occupied, mut selected) = (0, 0);
+        for slot in 0..self.shape.slots() {
+            let value = self.slots.get(slot);
+            ensure!(value == 0 || value & fingerprint != 0, "slot {slot} has a selector but no fingerprint");
+            occupied += usize::from(value != 0);
+            selected += usize::from(self.selector(slot) != 0);
+        }
+        ensure!(occupied == len, "{occupied} slots are occupied, but {len} keys are counted");
+        ensure!(selected == self.selected, "{selected} selectors in use, but {} counted", self.selected);
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! What the members of the family differ in, as far as the table is concerned.
+
+use std::fmt::Debug;
+
+use super::place::{Place, scale};
+use super::shape::Shape;
+
+/// A member of the cuckoo family, as a name to choose with: it has no value of interest.
+///
+/// [`Plain`], [`Cuckooing`], [`Cyclic`], [`Swapping`] and [`PartialKey`] are all there are.
+pub trait Variant: sealed::Sealed + Debug + Clone + Copy + 'static {
+    /// Tables (k) and slots per bin (b), unless the builder is told otherwise.
+    const SHAPE: (usize, usize);
+    /// The smallest bin that the variant makes sense with.
+    const MIN_BIN: usize = 1;
+    /// Bits of every slot that say which fingerprint function its fingerprint was made with.
+    const SELECTOR_BITS: u32 = 0;
+    /// Whether each slot of a bin has a fingerprint function of its own.
+    const BY_SLOT: bool = false;
+    /// Whether the other bins of a key follow from one bin and the fingerprint.
+    const PARTIAL_KEY: bool = false;
+    /// How a false positive is repaired.
+    const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::Nothing;
+}
+
+/// A [`Variant`] whose keys lie in a remote: all but [`PartialKey`].
+pub trait AdaptiveVariant: Variant {}
+
+impl AdaptiveVariant for Plain {}
+impl AdaptiveVariant for Cuckooing {}
+impl<const S: u32> AdaptiveVariant for Cyclic<S> {}
+impl AdaptiveVariant for Swapping {}
+
+/// How a [`Variant`] repairs a false positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFalsePositive {
+    /// Not at all.
+    Nothing,
+    /// The colliding key moves on to its next table.
+    NextTable,
+    /// The slot of the colliding key takes its next fingerprint function.
+    NextSelector,
+    /// The colliding key swaps places with another slot of its bin.
+    Swap,
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Plain {}
+    impl Sealed for super::Cuckooing {}
+    impl<const S: u32> Sealed for super::Cyclic<S> {}
+    impl Sealed for super::Swapping {}
+    impl Sealed for super::PartialKey {}
+}
+
+/// The variant of [`CuckooFilter`](super::CuckooFilter): repairs nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain;
+
+impl Variant for Plain {
+    const SHAPE: (usize, usize) = (2, 4);
+}
+
+/// The variant of [`CuckooingFilter`](super::CuckooingFilter): a colliding key moves on to its next table.
+#[derive(Debug, Clone, Copy)]
+pub struct Cuckooing;
+
+impl Variant for Cuckooing {
+    const SHAPE: (usize, usize) = (4, 1);
+    const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::NextTable;
+}
+
+/// The variant of [`CyclicFilter`](super::CyclicFilter): `S` selector bits a slot choose the fingerprint
+/// function.
+#[derive(Debug, Clone, Copy)]
+pub struct Cyclic<const S: u32>;
+
+impl<const S: u32> Variant for Cyclic<S> {
+    const SHAPE: (usize, usize) = (4, 1);
+    const SELECTOR_BITS: u32 = {
+        assert!(1 <= S && S <= 3, "a cyclic filter has 1, 2 or 3 selector bits");
+        S
+    };
+    const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::NextSelector;
+}
+
+/// The variant of [`SwappingFilter`](super::SwappingFilter): the fingerprint depends on the slot of the bin.
+#[derive(Debug, Clone, Copy)]
+pub struct Swapping;
+
+impl Variant for Swapping {
+    const SHAPE: (usize, usize) = (2, 4);
+    const MIN_BIN: usize = 2;
+    const BY_SLOT: bool = true;
+    const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::Swap;
+}
+
+/// The variant of [`PartialKeyCuckooFilter`](super::PartialKeyCuckooFilter): needs no remote.
+#[derive(Debug, Clone, Copy)]
+pub struct PartialKey;
+
+impl Variant for PartialKey {
+    const SHAPE: (usize, usize) = (2, 4);
+    const PARTIAL_KEY: bool = true;
+}
+
+/// The bin of a key in table `table`.
+#[inline]
+pub(super) fn bin<V: Variant>(place: Place, table: usize, shape: &Shape) -> usize {
+    if V::PARTIAL_KEY {
+        let stride = stride(place.fingerprint(0, shape.width), shape);
+        partial_bin(place.bin(0, shape.bins), stride, table, shape)
+    } else {
+        place.bin(table, shape.bins)
+    }
+}
+
+/// How far apart the bins of a key with this fingerprint lie in neighbouring tables, if partial keys are used.
+#[inline]
+pub(super) fn stride(fingerprint: u64, shape: &Shape) -> usize {
+    // Two rounds, because consecutive fingerprints must not get consecutive strides.
+    let word = (fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ fingerprint << 32)
+        .wrapping_mul(0xd6e8_feb8_6659_fd93);
+    scale(word, shape.bins)
+}
+
+/// The bin in table `table`, `table` strides behind the bin in the first table, wrapping around.
+#[inline]
+pub(super) fn partial_bin(first: usize, stride: usize, table: usize, shape: &Shape) -> usize {
+    // Each addition stays below twice the number of bins, so one subtraction wraps it.
+    (0..table).fold(first, |bin, _| {
+        let next = bin + stride;
+        if next >= shape.bins { next - shape.bins } else { next }
+    })
+}
+
+/// The bin in the first table of a key that lies in bin `bin` of table `table`: undoes [`partial_bin`].
+pub(super) fn first_bin(bin: usize, stride: usize, table: usize, shape: &Shape) -> usize {
+    (0..table).fold(bin, |bin, _| if bin >= stride { bin - stride } else { bin + shape.bins - stride })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn the_first_bin_is_found_from_every_other() {
+        let mut random = Random::new(5);
+        for bins in [1, 2, 3, 1000, 4097] {
+            let shape = Shape { tables: 8, bin_slots: 1, bins, width: 8 };
+            for _ in 0..500 {
+                let stride = stride(1 + random.below(255), &shape);
+                let first = random.below(bins as u64) as usize;
+                for table in 0..8 {
+                    let bin = partial_bin(first, stride, table, &shape);
+                    assert!(bin < bins);
+                    assert_eq!(first_bin(bin, stride, table, &shape), first);
+                }
+            }
+        }
+    }
+}
