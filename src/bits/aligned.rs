@@ -1,6 +1,6 @@
 //! Zeroed words on cache-line boundaries.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -10,7 +10,8 @@ pub(crate) const LINE: usize = 64;
 
 /// A fixed number of 64-bit words that start on a cache-line boundary; all zero at first.
 ///
-/// The memory comes zeroed from the allocator, so a large table costs nothing until it is touched.
+/// Small ones come zeroed from the allocator; large ones (16 MiB and more, on Linux) lie on huge pages where the
+/// system grants them.
 pub(crate) struct AlignedWords {
     /// Allocated with [`layout`]`(len)`; dangling and never read if `len` is 0.
     words: NonNull<u64>,
@@ -24,8 +25,22 @@ impl AlignedWords {
             return Some(Self { words: NonNull::dangling(), len });
         }
         let layout = layout(len)?;
+        if layout.align() > LINE {
+            return Self::zeroed_on_huge_pages(len, layout);
+        }
         // SAFETY: the layout's size is not 0, since `len` is not.
         let words = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Self { words: words.cast(), len })
+    }
+
+    /// A table of many megabytes that is read at random spends much of a query on looking up its page: ask for
+    /// huge pages before the memory is touched.
+    fn zeroed_on_huge_pages(len: usize, layout: Layout) -> Option<Self> {
+        // SAFETY: the layout's size is not 0, since `len` is not.
+        let words = NonNull::new(unsafe { alloc(layout) })?;
+        advise_huge_pages(words.as_ptr(), layout.size());
+        // SAFETY: the allocation has this size and is nobody else's.
+        unsafe { words.as_ptr().write_bytes(0, layout.size()) };
         Some(Self { words: words.cast(), len })
     }
 
@@ -38,10 +53,33 @@ impl AlignedWords {
     }
 }
 
+/// The size of a huge page in bytes.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// From this size on, the part of a huge page that is wasted at the end is small.
+const HUGE_FROM: usize = 8 * HUGE_PAGE;
+
 /// The layout of `len` words; `None` if it exceeds the address space.
 fn layout(len: usize) -> Option<Layout> {
-    Layout::from_size_align(len.checked_mul(size_of::<u64>())?, LINE).ok()
+    let size = len.checked_mul(size_of::<u64>())?;
+    let align = if cfg!(target_os = "linux") && size >= HUGE_FROM { HUGE_PAGE } else { LINE };
+    Layout::from_size_align(size, align).ok()
 }
+
+/// Asks the operating system to back this memory with huge pages. A request that is refused changes nothing.
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(start: *mut u8, size: usize) {
+    const MADV_HUGEPAGE: i32 = 14;
+    unsafe extern "C" {
+        fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
+    }
+    // SAFETY: this is the signature of the C library that `std` itself is linked to, and this advice changes no
+    // memory. The range is ours.
+    let _ = unsafe { madvise(start, size, MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_: *mut u8, _: usize) {}
 
 impl Deref for AlignedWords {
     type Target = [u64];

@@ -23,6 +23,18 @@ pub(crate) trait Shape: Copy {
     /// The block of a slot of the table, and the slot's number in the block.
     fn split(self, slot: u64) -> (usize, u32);
 
+    /// One of the blocks that `words` consists of.
+    #[inline(always)]
+    fn block(self, words: &[u64], index: usize) -> &[u64] {
+        &words[index * self.words()..][..self.words()]
+    }
+
+    /// One of the blocks that `words` consists of.
+    #[inline(always)]
+    fn block_mut(self, words: &mut [u64], index: usize) -> &mut [u64] {
+        &mut words[index * self.words()..][..self.words()]
+    }
+
     /// Where the runends start.
     #[inline(always)]
     fn runends_at(self) -> u32 {
@@ -76,6 +88,17 @@ impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
     #[inline(always)]
     fn split(self, slot: u64) -> (usize, u32) {
         ((slot / u64::from(SLOTS)) as usize, (slot % u64::from(SLOTS)) as u32)
+    }
+
+    // As arrays: one check of the index, and none for the words.
+    #[inline(always)]
+    fn block(self, words: &[u64], index: usize) -> &[u64] {
+        &words.as_chunks::<8>().0[index]
+    }
+
+    #[inline(always)]
+    fn block_mut(self, words: &mut [u64], index: usize) -> &mut [u64] {
+        &mut words.as_chunks_mut::<8>().0[index]
     }
 }
 

@@ -62,40 +62,34 @@ fn insert_local<S: Shape, M: Machine>(
 }
 
 impl Table {
-    /// [`insert`](Table::insert) on this machine. `shape` must be the table's own.
+    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing
+    /// changes. `shape` must be the table's own.
     #[inline(always)]
-    pub(super) fn insert_with<S: Shape, M: Machine>(
+    pub(super) fn insert_locally<S: Shape, M: Machine>(
+        &mut self,
+        shape: S,
+        machine: M,
+        quotient: u64,
+        remainder: u64,
+    ) -> Option<Shift> {
+        let (index, in_block) = shape.split(quotient);
+        let block = shape.block_mut(&mut self.words, index);
+        let LocalShift { at, end } = insert_local(shape, machine, block, in_block, remainder)?;
+        self.len += 1;
+        let first = index as u64 * u64::from(shape.slots());
+        Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
+    }
+
+    /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.
+    #[inline(always)]
+    pub(super) fn insert_beyond<S: Shape, M: Machine>(
         &mut self,
         shape: S,
         machine: M,
         quotient: u64,
         remainder: u64,
     ) -> Result<Shift, FullError> {
-        let (index, in_block) = shape.split(quotient);
-        let block = &mut self.words[index * shape.words()..][..shape.words()];
-        match insert_local(shape, machine, block, in_block, remainder) {
-            Some(LocalShift { at, end }) => {
-                self.len += 1;
-                let first = index as u64 * u64::from(shape.slots());
-                Ok(Shift { at: first + u64::from(at), end: first + u64::from(end) })
-            }
-            None => {
-                let gap = self.view(shape, machine).gap(quotient);
-                self.insert_beyond(shape, quotient, remainder, gap)
-            }
-        }
-    }
-
-    /// The general way, for shifts that cross into later blocks.
-    #[inline(always)]
-    fn insert_beyond<S: Shape>(
-        &mut self,
-        shape: S,
-        quotient: u64,
-        remainder: u64,
-        gap: Shift,
-    ) -> Result<Shift, FullError> {
-        let Shift { at, end } = gap;
+        let gap @ Shift { at, end } = self.view(shape, machine).gap(quotient);
         if end >= self.physical_slots() {
             self.extend_tail(end)?;
         }
@@ -151,6 +145,7 @@ impl Table {
     }
 
     /// Moves remainders and runends of `at..end` one slot up.
+    #[inline(always)]
     fn shift_up<S: Shape>(&mut self, shape: S, at: u64, end: u64) {
         let last = shape.slots() - 1;
         let (first_block, first_slot) = shape.split(at);

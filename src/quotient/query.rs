@@ -32,22 +32,24 @@ fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> L
 }
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
-    /// Whether the item is stored.
+    /// Whether the item is stored; `None` if the run reaches into later blocks, and
+    /// [`contains_beyond`](Self::contains_beyond) must be asked.
     #[inline(always)]
-    pub(super) fn contains(self, quotient: u64, remainder: u64) -> bool {
+    pub(super) fn contains_locally(self, quotient: u64, remainder: u64) -> Option<bool> {
         let (index, in_block) = self.shape.split(quotient);
         let block = self.block(index);
         let meta = block::meta(self.shape, block);
         let run = local_run(self.machine, meta, in_block, self.shape.slots());
         if run.beyond {
-            return self.contains_beyond(index, in_block, remainder);
+            return None;
         }
-        self.machine.matches(self.shape, block, remainder, run.slots) != 0
+        Some(self.machine.matches(self.shape, block, remainder, run.slots) != 0)
     }
 
-    /// [`contains`](Self::contains) for a run that reaches into later blocks.
+    /// Whether the item is stored, wherever its run lies.
     #[inline(always)]
-    fn contains_beyond(self, index: usize, in_block: u32, remainder: u64) -> bool {
+    pub(super) fn contains_beyond(self, quotient: u64, remainder: u64) -> bool {
+        let (index, in_block) = self.shape.split(quotient);
         let meta = self.meta(index);
         if !meta.is_occupied(in_block) {
             return false;

@@ -20,7 +20,8 @@ use crate::bits::{AlignedWords, Isa};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
-use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::geometry::{Geometry, Shape};
+use super::operations::Operations;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -28,24 +29,13 @@ pub(crate) struct Table {
     /// `blocks` blocks of `shape.words()` words.
     pub(super) words: AlignedWords,
     pub(super) shape: Geometry,
-    pub(super) kind: Kind,
-    pub(super) isa: Isa,
+    /// The operations for this shape on this processor.
+    pub(super) operations: &'static Operations,
     /// m: how many quotients there are. Slots from here on are the tail.
     pub(super) slots: u64,
     /// Blocks in memory: those of the homes, and the tail's.
     pub(super) blocks: usize,
     pub(super) len: usize,
-}
-
-/// Which of the shapes that have functions of their own a table has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `ByteLine<PLAIN_SLOTS>`
-    PlainBytes,
-    /// `ByteLine<CODED_SLOTS>`
-    CodedBytes,
-    /// Any other.
-    General,
 }
 
 /// Where a key belongs: the fixed-point product of its hash and the number of slots.
@@ -98,18 +88,14 @@ impl Table {
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
         };
-        let kind = match (remainder_bits, shape.slots()) {
-            (8, PLAIN_SLOTS) => Kind::PlainBytes,
-            (8, CODED_SLOTS) => Kind::CodedBytes,
-            _ => Kind::General,
-        };
-        Ok(Self { words, shape, kind, isa: Isa::detect(), slots, blocks, len: 0 })
+        let operations = Operations::choose(Isa::detect(), shape);
+        Ok(Self { words, shape, operations, slots, blocks, len: 0 })
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
     pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
-        self.isa = isa;
+        self.operations = Operations::choose(isa, self.shape);
         self
     }
 
@@ -164,11 +150,7 @@ impl Table {
     /// Asks the processor to fetch the block of a quotient.
     #[inline(always)]
     pub(crate) fn prefetch(&self, quotient: u64) {
-        let block = match self.kind {
-            Kind::PlainBytes => ByteLine::<PLAIN_SLOTS>.split(quotient).0,
-            Kind::CodedBytes => ByteLine::<CODED_SLOTS>.split(quotient).0,
-            Kind::General => self.shape.split(quotient).0,
-        };
+        let (block, _) = self.shape.split(quotient);
         crate::batch::prefetch(self.words.as_ptr().wrapping_add(block * self.shape.words()));
     }
 

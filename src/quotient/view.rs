@@ -18,8 +18,7 @@ pub(super) struct View<'t, S, M> {
 impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     #[inline(always)]
     pub(super) fn block(self, block: usize) -> &'t [u64] {
-        let words = self.shape.words();
-        &self.words[block * words..][..words]
+        self.shape.block(self.words, block)
     }
 
     #[inline(always)]
