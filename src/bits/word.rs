@@ -33,16 +33,6 @@ pub(crate) const fn select(word: u64, k: u32) -> u32 {
     byte + SELECT_IN_BYTE[(rest as usize) << 8 | (word >> byte & 0xff) as usize] as u32
 }
 
-/// [`select`] with BMI2.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "bmi1,bmi2")]
-pub(crate) fn select_bmi2(word: u64, k: u32) -> u32 {
-    // With k beyond the word nothing is deposited, and 64 zeros trail.
-    let bit = if k < 64 { 1 << k } else { 0 };
-    std::arch::x86_64::_pdep_u64(bit, word).trailing_zeros()
-}
-
 /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`. The portable
 /// version of the BMI2 instruction `pdep`, for `bits` of one or two neighbouring set bits.
 #[inline]
