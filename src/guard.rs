@@ -148,6 +148,24 @@ type Errors<R, D> = GuardError<<R as Remote>::Error, <D as Dictionary>::Error>;
 /// dictionary then does not have the key, the filter is repaired, so that the same question does not get
 /// through again.
 ///
+/// ```
+/// use besom::{Guard, MemoryDictionary, TelescopingFilter};
+///
+/// let filter = TelescopingFilter::with_capacity(1_000)?;
+/// let mut ages = Guard::new(filter, MemoryDictionary::new());
+/// ages.insert("Ada", 36)?;
+/// ages.insert("Grace", 85)?;
+///
+/// assert_eq!(ages.get("Ada")?, Some(36));
+/// assert_eq!(ages.get("Charles")?, None); // almost certainly without a look into the dictionary
+/// assert_eq!(ages.remove("Ada")?, Some(36));
+/// assert_eq!(ages.get("Ada")?, None);
+///
+/// let stats = ages.stats();
+/// assert_eq!((stats.queries, stats.true_positives), (3, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Failures
 ///
 /// The filter always holds every key of the dictionary: a key enters the filter before the dictionary and leaves

@@ -9,6 +9,7 @@ mod bits;
 mod coding;
 pub mod cuckoo;
 mod error;
+mod extension;
 mod filter;
 pub mod game;
 mod guard;
@@ -17,18 +18,26 @@ mod hash_string;
 mod key;
 mod quotient;
 mod remote;
+mod telescoping;
 #[cfg(test)]
 mod testing;
 mod tinyset;
+mod values;
 
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
+pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use telescoping::{
+    TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
+    UncompressedTelescopingFilterBuilder,
+};
 pub use tinyset::{RemovalDisabled, TinySet, TinySetBuilder};
+pub use values::Overflow;

@@ -2,6 +2,7 @@
 
 mod aligned;
 mod isa;
+mod number_map;
 mod packed;
 pub(crate) mod string;
 mod strings;
@@ -9,6 +10,7 @@ pub(crate) mod word;
 
 pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use isa::Isa;
+pub(crate) use number_map::NumberMap;
 pub(crate) use packed::PackedSlots;
 pub(crate) use strings::{BitString, Strings, StringsMut};
 pub(crate) use word::{deposit, low_mask, rank, select};

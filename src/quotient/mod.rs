@@ -16,6 +16,7 @@ mod tests;
 mod view;
 
 pub use builder::QuotientFilterBuilder;
+pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::Geometry;
 pub(crate) use sorted::{Appender, Item};

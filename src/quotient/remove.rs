@@ -8,6 +8,14 @@ use super::machine::Portable;
 use super::table::{Shift, Table};
 
 impl Table {
+    /// Which slots the removal of this item would move.
+    pub(crate) fn removal(&self, quotient: u64, rank: usize) -> Shift {
+        self.run(quotient).map_or(Shift { at: quotient, end: quotient }, |run| Shift {
+            at: run.first + rank as u64,
+            end: self.end_of_displaced(quotient, run.last),
+        })
+    }
+
     /// Removes the item of this rank from the run of this quotient, which must have so many.
     pub(crate) fn remove(&mut self, quotient: u64, rank: usize) -> Shift {
         let Some(run) = self.run(quotient) else {

@@ -52,6 +52,19 @@ impl Table {
         Runs { table: self, block: 0, occupieds: self.meta(0).occupieds, free: 0 }
     }
 
+    /// The runs that reach into a block or begin behind it, in order.
+    pub(crate) fn runs_from(&self, block: usize) -> impl Iterator<Item = (u64, Run)> {
+        // Runs of earlier quotients fill the block's first slots. Go back to where those of none do.
+        let (view, first) = (self.view(self.shape, Portable), self.first_slot(block));
+        let mut start = block;
+        while start > 0 && view.begin(start) > first {
+            start -= 1;
+        }
+        let (occupieds, free) = (self.meta(start).occupieds, view.begin(start));
+        let runs = Runs { table: self, block: start, occupieds, free };
+        runs.skip_while(move |(_, run)| run.last < first)
+    }
+
     /// All items, by quotient and rank.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Item> {
         self.runs().flat_map(move |(quotient, run)| {

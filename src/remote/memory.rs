@@ -1,9 +1,8 @@
 //! The remote in memory: for tests, for benchmarks, and for those whose keys fit.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use thiserror::Error;
+
+use crate::bits::NumberMap;
 
 use super::{Change, Remote};
 
@@ -35,7 +34,7 @@ pub struct MissingEntry {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRemote {
-    pages: HashMap<u64, Box<Page>, BuildHasherDefault<PageHasher>>,
+    pages: NumberMap<Box<Page>>,
     len: usize,
 }
 
@@ -316,31 +315,12 @@ impl Boxed for Page {
     }
 }
 
-/// Page numbers are small and nobody outside chooses them: one multiplication spreads them well enough.
-#[derive(Debug, Default, Clone)]
-struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u64(u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     //! Catches: entries that run into each other, a list that forgets its order, a failed group that leaves
     //! traces.
+    use std::collections::HashMap;
+
     use super::*;
 
     fn keys(remote: &mut MemoryRemote, address: u64) -> Vec<Vec<u8>> {

@@ -1,0 +1,130 @@
+//! What a selector means: a slot with selector i holds the i-th chunk of r bits of its key's hash string.
+//!
+//! ```text
+//! | quotient | chunk 0 | chunk 1 | chunk 2 | …
+//!              ├─ r ─┤
+//! ```
+//!
+//! The string has no end, so chunks never repeat.
+
+use crate::coding::{Selector, Selectors};
+use crate::hash_string::HashString;
+use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme};
+use crate::{BuildError, KeyHasher};
+
+/// Selectors that the blocks' codes hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Selecting {
+    remainder_bits: u32,
+}
+
+/// Selectors with a byte each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SelectingExplicitly {
+    remainder_bits: u32,
+}
+
+impl Selecting {
+    /// The filter that the parameters ask for.
+    pub(super) fn core<H: KeyHasher>(parameters: Parameters) -> Result<Core<Self, H>, BuildError> {
+        parameters.build(true, |table| {
+            let remainder_bits = table.remainder_bits();
+            let letters = Selectors::for_remainder(remainder_bits);
+            Some((Self { remainder_bits }, CodedValues::new(letters, parameters.overflow, table)))
+        })
+    }
+}
+
+impl SelectingExplicitly {
+    /// The filter that the parameters ask for.
+    pub(super) fn core<H: KeyHasher>(parameters: Parameters) -> Result<Core<Self, H>, BuildError> {
+        parameters.build(false, |table| {
+            let remainder_bits = table.remainder_bits();
+            Some((Self { remainder_bits }, ExplicitValues::new(table)?))
+        })
+    }
+}
+
+/// The chunk of a selector.
+#[inline(always)]
+fn chunk<H: KeyHasher>(remainder_bits: u32, selector: u64, key: &HashString<'_, H>) -> u64 {
+    key.bits(selector * u64::from(remainder_bits), remainder_bits)
+}
+
+/// The first selector behind `selector` (of `count`, in a circle) whose chunks of the two keys differ.
+fn next_selector<H: KeyHasher>(
+    remainder_bits: u32,
+    selector: u64,
+    count: u64,
+    stored: &HashString<'_, H>,
+    query: &HashString<'_, H>,
+) -> Option<u64> {
+    // Keys whose whole digests agree have the same string for ever.
+    if stored.digest() == query.digest() {
+        return None;
+    }
+    let differ =
+        |&selector: &u64| chunk(remainder_bits, selector, stored) != chunk(remainder_bits, selector, query);
+    (1..count).map(|step| (selector + step) % count).find(differ)
+}
+
+impl Scheme for Selecting {
+    type Store = CodedValues<Selectors>;
+
+    const MOVES_REMAINDER: bool = true;
+
+    #[inline(always)]
+    fn remainder<H: KeyHasher>(&self, value: Selector, key: &HashString<'_, H>) -> u64 {
+        chunk(self.remainder_bits, value.into(), key)
+    }
+
+    #[inline(always)]
+    fn accepts<H: KeyHasher>(&self, remainder: u64, value: Selector, key: &HashString<'_, H>) -> bool {
+        remainder == self.remainder(value, key)
+    }
+
+    fn next<H: KeyHasher>(
+        &self,
+        value: Selector,
+        stored: &HashString<'_, H>,
+        query: &HashString<'_, H>,
+    ) -> Option<Selector> {
+        let count = u64::from(Selector::MAX) + 1;
+        next_selector(self.remainder_bits, value.into(), count, stored, query).map(|next| next as Selector)
+    }
+
+    /// A doubled table starts with selector 0 everywhere.
+    fn doubled<H: KeyHasher>(&self, _: Selector, _: &HashString<'_, H>) -> Selector {
+        0
+    }
+}
+
+impl Scheme for SelectingExplicitly {
+    type Store = ExplicitValues;
+
+    const MOVES_REMAINDER: bool = true;
+
+    #[inline(always)]
+    fn remainder<H: KeyHasher>(&self, value: u8, key: &HashString<'_, H>) -> u64 {
+        chunk(self.remainder_bits, value.into(), key)
+    }
+
+    #[inline(always)]
+    fn accepts<H: KeyHasher>(&self, remainder: u64, value: u8, key: &HashString<'_, H>) -> bool {
+        remainder == self.remainder(value, key)
+    }
+
+    fn next<H: KeyHasher>(
+        &self,
+        value: u8,
+        stored: &HashString<'_, H>,
+        query: &HashString<'_, H>,
+    ) -> Option<u8> {
+        let count = u64::from(u8::MAX) + 1;
+        next_selector(self.remainder_bits, value.into(), count, stored, query).map(|next| next as u8)
+    }
+
+    fn doubled<H: KeyHasher>(&self, _: u8, _: &HashString<'_, H>) -> u8 {
+        0
+    }
+}

@@ -1,0 +1,360 @@
+//! The filter under every scheme: queries, insertion and removal.
+
+use crate::hash_string::HashString;
+use crate::quotient::{Place, Run, Shift, Table};
+use crate::{
+    AdaptiveError, Change, Digest, FilterStats, FullError, InvariantError, KeyHasher, Remote, batch,
+    error::ensure,
+};
+
+use super::plan::Plan;
+use super::{Scheme, ValueOf, ValueStore, blocks_of};
+
+/// A quotient table whose slots have values.
+#[derive(Debug, Clone)]
+pub(crate) struct Core<S: Scheme, H> {
+    pub(super) table: Table,
+    pub(super) values: S::Store,
+    pub(super) scheme: S,
+    pub(super) hasher: H,
+    pub(super) capacity: usize,
+    pub(super) growable: bool,
+    pub(super) adaptations: u64,
+    pub(super) resets: u64,
+}
+
+/// The keys of one list of the remote.
+pub(super) struct List {
+    /// Their digests, by rank.
+    pub(super) digests: Vec<Digest>,
+    /// The rank of the key that was looked for.
+    pub(super) rank: Option<usize>,
+}
+
+impl<S: Scheme, H: KeyHasher> Core<S, H> {
+    pub(super) fn new(table: Table, values: S::Store, scheme: S, hasher: H, capacity: usize) -> Self {
+        Self { table, values, scheme, hasher, capacity, growable: false, adaptations: 0, resets: 0 }
+    }
+
+    /// Where a key belongs, and its further hash bits.
+    #[inline(always)]
+    pub(super) fn locate(&self, digest: Digest) -> (u64, HashString<'_, H>) {
+        let Place { quotient, fraction } = self.table.locate(digest.hi);
+        (quotient, HashString::new(&self.hasher, digest, fraction, self.table.fraction_bits()))
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
+        let (quotient, key) = self.locate(digest);
+        self.scheme.contains(&self.table, &self.values, quotient, &key)
+    }
+
+    #[inline]
+    pub(crate) fn contains_many<K: crate::Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let digest = self.hasher.digest_key(key);
+            self.table.prefetch(self.table.locate(digest.hi).quotient);
+            digest
+        };
+        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+    }
+
+    #[inline]
+    pub(crate) fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher.digest(bytes)
+    }
+
+    pub(crate) fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(crate) fn stats(&self) -> FilterStats {
+        let (items, slots) = (self.table.len(), self.table.slots() as usize);
+        let code_bits = self.table.blocks() * self.table.code_bits() as usize;
+        FilterStats {
+            items,
+            slots,
+            load: items as f64 / slots as f64,
+            bits: self.table.memory_bits() + self.values.memory_bits(),
+            adaptations: self.adaptations,
+            resets: self.resets,
+            spills: self.values.spills(),
+            adapted_slots: self.values.adapted(),
+            adaptivity_bits: code_bits + self.values.memory_bits(),
+            ..FilterStats::default()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn insert<R: Remote>(
+        &mut self,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let digest = self.hasher.digest(key);
+        let (mut quotient, mut string) = self.locate(digest);
+        if self.scheme.contains(&self.table, &self.values, quotient, &string)
+            && self.read(quotient, key, remote)?.rank.is_some()
+        {
+            return Ok(false);
+        }
+        if self.table.len() >= self.capacity {
+            self.make_room(remote)?;
+            (quotient, string) = self.locate(digest);
+        }
+        let remainder = self.scheme.remainder(ValueOf::<S>::default(), &string);
+        let bytes = self.table.memory_bits() / 8;
+        let shift =
+            self.table.insert(quotient, remainder).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
+        // The table has the key now, and gives it back if anything fails.
+        let written = self.plan_insertion(quotient, shift, remote).and_then(|plan| {
+            let push = Change::Push { address: quotient, key };
+            remote.apply(&[push]).map_err(AdaptiveError::Remote)?;
+            Ok(plan)
+        });
+        match written {
+            Ok(plan) => {
+                if let Some(plan) = plan {
+                    self.commit(&plan);
+                }
+                Ok(true)
+            }
+            Err(error) => {
+                let last = self.table.run(quotient).map_or(0, |run| run.len() - 1);
+                self.table.remove(quotient, last);
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn remove<R: Remote>(
+        &mut self,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let (quotient, string) = self.locate(self.hasher.digest(key));
+        if !self.scheme.contains(&self.table, &self.values, quotient, &string) {
+            return Ok(false);
+        }
+        let Some(run) = self.table.run(quotient) else { return Ok(false) };
+        let list = self.read(quotient, key, remote)?;
+        check_len(quotient, run, list.digests.len())?;
+        let Some(rank) = list.rank else { return Ok(false) };
+        let shift = self.table.removal(quotient, rank);
+        let plan = self.plan_removal(shift, remote)?;
+        remote.apply(&[Change::Remove { address: quotient, rank }]).map_err(AdaptiveError::Remote)?;
+        self.table.remove(quotient, rank);
+        if let Some(plan) = plan {
+            self.commit(&plan);
+        }
+        Ok(true)
+    }
+
+    fn make_room<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        if self.growable {
+            self.grow(remote)
+        } else {
+            Err(FullError { len: self.table.len(), capacity: self.capacity }.into())
+        }
+    }
+
+    /// Reads the list of a quotient, and looks for a key in it.
+    pub(super) fn read<R: Remote>(
+        &self,
+        quotient: u64,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<List, AdaptiveError<R::Error>> {
+        let mut list = List { digests: Vec::new(), rank: None };
+        let mut visit = |stored: &[u8]| {
+            if stored == key {
+                list.rank = Some(list.digests.len());
+            }
+            list.digests.push(self.hasher.digest(stored));
+        };
+        remote.read(quotient, &mut visit).map_err(AdaptiveError::Remote)?;
+        Ok(list)
+    }
+
+    /// How values change with an insertion that the table has just made; `None` if they do not.
+    #[inline]
+    fn plan_insertion<R: Remote>(
+        &self,
+        quotient: u64,
+        shift: Shift,
+        remote: &mut R,
+    ) -> Result<Option<Plan<ValueOf<S>>>, AdaptiveError<R::Error>> {
+        // A free slot has the initial value, and so has the new item: without a shift nothing changes.
+        if shift.at == shift.end
+            || self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end))
+        {
+            return Ok(None);
+        }
+        let mut plan = Plan::insertion(&self.values, &self.table, shift);
+        // The remote does not have the new key yet. It is the last of its run.
+        let run_len = |of: u64, run: Run| run.len() - usize::from(of == quotient);
+        self.make_fit(&mut plan, remote, run_len, Some)?;
+        Ok(Some(plan))
+    }
+
+    /// How values are going to change with a removal; `None` if they do not.
+    fn plan_removal<R: Remote>(
+        &self,
+        shift: Shift,
+        remote: &mut R,
+    ) -> Result<Option<Plan<ValueOf<S>>>, AdaptiveError<R::Error>> {
+        if self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end)) {
+            return Ok(None);
+        }
+        let mut plan = Plan::removal(&self.values, &self.table, shift);
+        let moved = |slot: u64| match slot {
+            slot if slot == shift.at => None,
+            slot if slot > shift.at && slot <= shift.end => Some(slot - 1),
+            slot => Some(slot),
+        };
+        self.make_fit(&mut plan, remote, |_, run| run.len(), moved)?;
+        Ok(Some(plan))
+    }
+
+    /// Resets the blocks whose values do not fit. `moved` says where a slot's item is going to stand.
+    fn make_fit<R: Remote>(
+        &self,
+        plan: &mut Plan<ValueOf<S>>,
+        remote: &mut R,
+        list_len: impl Fn(u64, Run) -> usize,
+        moved: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        if plan.overflowing(&self.values).is_none() {
+            return Ok(());
+        }
+        let before = plan.snapshot();
+        while let Some(block) = plan.overflowing(&self.values) {
+            plan.reset(block);
+        }
+        self.find_remainders(plan, &before, remote, list_len, moved)
+    }
+
+    /// Asks the remote for the keys of all slots in reset blocks whose value is not what it was `before`, and adds
+    /// their new remainders to the plan.
+    pub(super) fn find_remainders<R: Remote>(
+        &self,
+        plan: &mut Plan<ValueOf<S>>,
+        before: &[ValueOf<S>],
+        remote: &mut R,
+        list_len: impl Fn(u64, Run) -> usize,
+        moved: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        if !S::MOVES_REMAINDER {
+            return Ok(());
+        }
+        for block in plan.resets.clone() {
+            let slots = plan.slots_of(block);
+            // One slot more: a removal moves the next block's first item here.
+            for (quotient, run) in self.table.runs_from(block).take_while(|(_, run)| run.first <= slots.end) {
+                let changed = |slot: &u64| slots.contains(slot) && plan.changed(before, *slot);
+                let targets: Vec<Option<u64>> = run.slots().map(|slot| moved(slot).filter(changed)).collect();
+                if targets.iter().all(Option::is_none) {
+                    continue;
+                }
+                let list = self.read(quotient, &[], remote)?;
+                let expected = list_len(quotient, run);
+                if list.digests.len() != expected {
+                    let found = list.digests.len();
+                    return Err(AdaptiveError::Inconsistent { address: quotient, expected, found });
+                }
+                for (slot, &digest) in targets.iter().zip(&list.digests) {
+                    if let &Some(slot) = slot {
+                        let remainder = self.scheme.remainder(plan.get(slot), &self.locate(digest).1);
+                        plan.remainders.push((slot, remainder));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a plan true. Returns how many blocks went to a side table.
+    pub(super) fn commit(&mut self, plan: &Plan<ValueOf<S>>) -> usize {
+        self.resets += plan.resets.len() as u64;
+        plan.commit(&mut self.values, &mut self.table)
+    }
+
+    /// Removes all keys and repairs from filter and remote.
+    pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        let bytes = self.table.physical_slots() as usize;
+        let values = self.values.emptied(&self.table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.table.clear();
+        self.values = values;
+        Ok(())
+    }
+
+    pub(crate) fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()?;
+        self.values.verify(&self.table)?;
+        // Only slots in use have values.
+        let mut in_use = 0;
+        for (_, run) in self.table.runs() {
+            self.values.any(&self.table, run, |_, value| {
+                in_use += usize::from(value != ValueOf::<S>::default());
+                false
+            });
+        }
+        let adapted = self.values.adapted();
+        ensure!(in_use == adapted, "{adapted} adapted slots, but {in_use} of them in use");
+        Ok(())
+    }
+
+    pub(crate) fn verify_remote<R: Remote>(
+        &self,
+        remote: &mut R,
+    ) -> Result<Result<(), InvariantError>, R::Error> {
+        for (quotient, run) in self.table.runs() {
+            let mut digests = Vec::new();
+            remote.read(quotient, &mut |key| digests.push(self.hasher.digest(key)))?;
+            if let Err(violation) = self.verify_list(quotient, run, &digests) {
+                return Ok(Err(violation));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn verify_list(&self, quotient: u64, run: Run, digests: &[Digest]) -> Result<(), InvariantError> {
+        let (keys, slots) = (digests.len(), run.len());
+        ensure!(keys == slots, "the remote has {keys} keys at address {quotient}, the filter {slots}");
+        let mut digests = digests.iter();
+        let mut wrong = None;
+        self.values.any(&self.table, run, |slot, value| {
+            let located = digests.next().map(|&digest| self.locate(digest));
+            let right = located.is_some_and(|(home, key)| {
+                home == quotient && self.scheme.remainder(value, &key) == self.table.remainder(slot)
+            });
+            wrong = (!right).then_some(slot);
+            !right
+        });
+        match wrong {
+            Some(slot) => {
+                Err(InvariantError::new(format!("slot {slot} does not hold its key of the remote")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A run has as many slots as the remote has keys.
+pub(super) fn check_len<E>(quotient: u64, run: Run, found: usize) -> Result<(), AdaptiveError<E>> {
+    let expected = run.len();
+    if found == expected {
+        Ok(())
+    } else {
+        Err(AdaptiveError::Inconsistent { address: quotient, expected, found })
+    }
+}

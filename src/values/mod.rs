@@ -1,0 +1,129 @@
+//! A small value for every slot of a quotient table: what makes a slot's fingerprint adapt.
+//!
+//! The telescoping filter's value is a selector, the extension filter's an extension. Both are 0 (empty) at
+//! first, rarely anything else, and change only when a false positive is repaired. This module has what the
+//! filters share:
+//!
+//! - [`ValueStore`]: where the values of a block are kept. [`CodedValues`] compresses them in the block's own code
+//!   and knows what to do when they do not fit ([`Overflow`]); [`ExplicitValues`] has a byte for each.
+//! - [`Scheme`]: what a value means: which keys a slot accepts, and which value comes next.
+//! - [`Core`]: insertion, removal, repair and growth against a remote, the same for every scheme.
+
+mod adapt;
+mod coded;
+mod core;
+mod explicit;
+mod grow;
+mod parameters;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::hash_string::HashString;
+use crate::quotient::{Run, Table};
+use crate::{InvariantError, KeyHasher};
+
+pub(crate) use self::core::Core;
+pub(crate) use coded::CodedValues;
+pub(crate) use explicit::ExplicitValues;
+pub(crate) use parameters::{Parameters, common_parameters, forward_to_core};
+
+/// What a filter does with a block whose values no longer fit into the space that they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Overflow {
+    /// Forget the repairs of the block, then make the new one: the papers' way. Memory is fixed, but false
+    /// positives that were repaired can come back.
+    Reset,
+    /// Move the values of the block to a side table: nothing is forgotten, and memory grows by what the side table
+    /// takes, which [`FilterStats::bits`](crate::FilterStats::bits) includes.
+    #[default]
+    Spill,
+}
+
+/// Where the values of all slots are kept. A fresh store has the initial value everywhere.
+pub(crate) trait ValueStore: Clone + fmt::Debug {
+    /// The value of one slot; the default is the initial one.
+    type Value: Copy + Default + PartialEq + fmt::Debug;
+
+    /// Whether all values of these blocks are initial. Cheap: says so of code 0 without decoding.
+    fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool;
+
+    /// Calls `visit` with each slot of a run and its value until it says `true`; whether it did.
+    fn any(&self, table: &Table, run: Run, visit: impl FnMut(u64, Self::Value) -> bool) -> bool;
+
+    /// Appends the values of all slots of a block.
+    fn load(&self, table: &Table, block: usize, values: &mut Vec<Self::Value>);
+
+    /// Whether a block can have these values without anything being forgotten.
+    fn fits(&self, values: &[Self::Value]) -> bool;
+
+    /// Sets the values of all slots of a block, which must fit. Whether the block has now left its code for a
+    /// side table.
+    fn store(&mut self, table: &mut Table, block: usize, values: &[Self::Value]) -> bool;
+
+    /// A fresh store of the same kind for another table; `None` if the memory is not to be had.
+    fn emptied(&self, table: &Table) -> Option<Self>;
+
+    /// How many slots have a value that is not initial.
+    fn adapted(&self) -> usize;
+
+    /// How many blocks are in a side table.
+    fn spills(&self) -> usize;
+
+    /// The memory of the store outside of the table, in bits.
+    fn memory_bits(&self) -> usize;
+
+    /// Checks what can be checked without the remote.
+    fn verify(&self, table: &Table) -> Result<(), InvariantError>;
+}
+
+/// The value of a scheme.
+pub(crate) type ValueOf<S> = <<S as Scheme>::Store as ValueStore>::Value;
+
+/// What the value of a slot means.
+pub(crate) trait Scheme: Copy + fmt::Debug {
+    /// Where its values are kept.
+    type Store: ValueStore;
+
+    /// Whether the remainder of a slot changes with its value.
+    const MOVES_REMAINDER: bool;
+
+    /// The remainder of a slot that holds `key` and has this value.
+    fn remainder<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> u64;
+
+    /// Whether a slot with this remainder and this value takes `key` for the one it holds.
+    fn accepts<H: KeyHasher>(&self, remainder: u64, value: ValueOf<Self>, key: &HashString<'_, H>) -> bool;
+
+    /// The next value after this one with which a slot that holds `stored` does not accept `query`; `None` if
+    /// their hash bits agree as far as values go.
+    fn next<H: KeyHasher>(
+        &self,
+        value: ValueOf<Self>,
+        stored: &HashString<'_, H>,
+        query: &HashString<'_, H>,
+    ) -> Option<ValueOf<Self>>;
+
+    /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
+    fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
+
+    /// Whether some slot of the quotient accepts the key. Schemes have faster ways than this one.
+    #[inline]
+    fn contains<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
+    ) -> bool {
+        let Some(run) = table.run(quotient) else { return false };
+        values.any(table, run, |slot, value| self.accepts(table.remainder(slot), value, key))
+    }
+}
+
+/// The blocks of a span of slots.
+fn blocks_of(table: &Table, first: u64, last: u64) -> RangeInclusive<usize> {
+    table.block_of(first).0..=table.block_of(last).0
+}

@@ -1,0 +1,257 @@
+//! Catches: a key that is lost, a length that is wrong, a repair that is none or that is forgotten, and any broken
+//! invariant, after random sequences of all operations on tables so small that overflow happens all the time.
+
+use std::collections::HashMap;
+
+use super::*;
+use crate::extension::testing::extension_core;
+use crate::telescoping::testing::{explicit_core, telescoping_core};
+
+/// What must hold of a pair of a repaired query and a stored key that did not accept it afterwards.
+trait Promise<V> {
+    /// Whether the key may accept the query now, where its value was `then` when the query was repaired.
+    fn may_return(&self, then: V, now: V) -> bool;
+}
+
+struct Never;
+impl<V> Promise<V> for Never {
+    fn may_return(&self, _: V, _: V) -> bool {
+        false
+    }
+}
+
+struct IfMoved;
+impl<V: PartialEq> Promise<V> for IfMoved {
+    fn may_return(&self, then: V, now: V) -> bool {
+        then != now
+    }
+}
+
+struct Any;
+impl<V> Promise<V> for Any {
+    fn may_return(&self, _: V, _: V) -> bool {
+        true
+    }
+}
+
+/// A filter, its remote, and what must be true of both.
+struct Run<S: Scheme, H, P> {
+    core: Core<S, H>,
+    remote: MemoryRemote,
+    stored: HashSet<u64>,
+    /// For every repaired query, the keys that were stored then and have been since, with their values then.
+    repaired: HashMap<u64, HashMap<u64, ValueOf<S>>>,
+    promise: P,
+    keeps_repairs_when_growing: bool,
+    initial_capacity: usize,
+    counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    fixed: usize,
+    resets: usize,
+    spills: usize,
+    grown: usize,
+    returned: usize,
+}
+
+/// Keys in all parts of the table, many of them in a few quotients: runs over several blocks, and over its end.
+fn pool<S: Scheme, H: KeyHasher>(core: &Core<S, H>, size: usize) -> Vec<u64> {
+    let last = core.table.slots() - 1;
+    let wanted = |key: &u64| {
+        let quotient = core.locate(core.hasher.digest(&key.to_le_bytes())).0;
+        key % 3 == 0 || quotient == 2 || quotient == last
+    };
+    (0..).filter(wanted).take(size).collect()
+}
+
+impl<S: Scheme, H: KeyHasher, P: Promise<ValueOf<S>>> Run<S, H, P> {
+    fn new(core: Core<S, H>, promise: P, keeps_repairs_when_growing: bool) -> Self {
+        let (stored, repaired, counts) = Default::default();
+        let (remote, initial_capacity) = (MemoryRemote::new(), core.capacity());
+        Self { initial_capacity, core, remote, stored, repaired, promise, keeps_repairs_when_growing, counts }
+    }
+
+    fn contains(&self, key: u64) -> bool {
+        self.core.contains_digest(self.core.hasher.digest(&key.to_le_bytes()))
+    }
+
+    fn step(&mut self, random: &mut Random, pool: &[u64]) {
+        let action = random.below(100);
+        // Insertions and removals choose among few keys, queries among many.
+        let choice = if action < 50 { 3 * self.initial_capacity } else { pool.len() };
+        let key = pool[random.below(choice as u64) as usize];
+        let bytes = key.to_le_bytes();
+        match action {
+            0..30 => match self.core.insert(&bytes, &mut self.remote) {
+                Ok(new) => assert_eq!(new, self.stored.insert(key)),
+                Err(error) => {
+                    assert_eq!(self.stored.len(), self.core.capacity(), "{error}");
+                    assert!(!self.stored.contains(&key));
+                }
+            },
+            30..50 => {
+                assert_eq!(self.core.remove(&bytes, &mut self.remote).unwrap(), self.stored.remove(&key));
+                self.repaired.values_mut().for_each(|keys| drop(keys.remove(&key)));
+            }
+            50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(20) => {
+                self.core.grow(&mut self.remote).unwrap();
+                self.counts.grown += 1;
+                if !self.keeps_repairs_when_growing {
+                    self.repaired.clear();
+                }
+            }
+            _ => self.adapt(key),
+        }
+    }
+
+    fn adapt(&mut self, key: u64) {
+        let before = self.contains(key);
+        let adaptation = self.core.adapt(&key.to_le_bytes(), &mut self.remote).unwrap();
+        assert_eq!(adaptation == Adaptation::NotFalsePositive, !before || self.stored.contains(&key));
+        if self.stored.contains(&key) {
+            return;
+        }
+        match adaptation {
+            Adaptation::FixedAfterReset { resets, .. } => self.counts.resets += resets,
+            Adaptation::Spilled { spills, .. } => self.counts.spills += spills,
+            _ => {}
+        }
+        assert_eq!(self.contains(key), adaptation == Adaptation::Unfixable, "{adaptation:?}");
+        self.counts.fixed += usize::from(adaptation.is_fixed());
+        if adaptation.is_fixed() {
+            let (core, remote) = (&self.core, &mut self.remote);
+            let value = |&stored: &u64| (stored, core.value_of(&stored.to_le_bytes(), remote));
+            if self.repaired.len() > 200 {
+                self.repaired.clear();
+            }
+            self.repaired.insert(key, self.stored.iter().map(value).collect());
+        }
+    }
+
+    fn check(&mut self) {
+        self.core.check(&mut self.remote);
+        assert_eq!(self.core.len(), self.stored.len());
+        assert!(self.stored.iter().all(|&key| self.contains(key)), "a stored key was lost");
+        for (query, keys) in &self.repaired {
+            let digest = self.core.hasher.digest(&query.to_le_bytes());
+            if self.stored.contains(query) || !self.core.contains_digest(digest) {
+                continue;
+            }
+            for (key, now) in self.core.accepting(digest, &mut self.remote) {
+                let key = u64::from_le_bytes(key.try_into().unwrap());
+                if let Some(&then) = keys.get(&key) {
+                    self.counts.returned += 1;
+                    assert!(
+                        self.promise.may_return(then, now),
+                        "{query} was forgotten: {key} is back at {now:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    fn run(mut self, steps: usize, seed: u64) -> Counts {
+        let mut random = Random::new(seed);
+        let pool = pool(&self.core, 40 * self.core.capacity());
+        for step in 0..steps {
+            self.step(&mut random, &pool);
+            if step % 8 == 0 {
+                self.check();
+            }
+        }
+        self.counts
+    }
+}
+
+const STEPS: usize = 8_000;
+
+/// (capacity, remainder bits)
+const SIZES: [(usize, u32); 4] = [(150, 2), (150, 4), (40, 8), (400, 8)];
+
+/// A bad hash function: in a table of 256 slots, two thirds of the bits that fingerprints are made of are always 0,
+/// so that long remainders collide too.
+#[derive(Debug, Clone, PartialEq)]
+struct Coarse(Xxh3);
+
+impl Coarse {
+    fn thin(digest: Digest) -> Digest {
+        Digest { hi: digest.hi & 0xff49_2492_4924_9249, lo: digest.lo & 0x2492_4924_9249_2492 }
+    }
+}
+
+impl KeyHasher for Coarse {
+    fn with_seed(seed: Seed) -> Self {
+        Self(Xxh3::with_seed(seed))
+    }
+
+    fn seed(&self) -> Seed {
+        self.0.seed()
+    }
+
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        Self::thin(self.0.digest(bytes))
+    }
+
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        Self::thin(self.0.rehash(digest, counter))
+    }
+}
+
+fn telescoping<H: KeyHasher>(capacity: usize, bits: u32) -> (Counts, Counts) {
+    let of = |overflow| telescoping_core::<H>(parameters(capacity, bits, 0.95, overflow, 1));
+    let spilling = Run::new(of(Overflow::Spill), IfMoved, false).run(STEPS, 41);
+    assert!(spilling.fixed > 0 && spilling.grown > 0 && spilling.resets == 0, "{spilling:?}");
+    let resetting = Run::new(of(Overflow::Reset), Any, false).run(STEPS, 42);
+    assert!(resetting.fixed > 0 && resetting.spills == 0, "{resetting:?}");
+    (spilling, resetting)
+}
+
+#[test]
+fn telescoping_filters_lose_no_key_and_forget_nothing_but_by_reset() {
+    for (capacity, bits) in SIZES {
+        let (spilling, resetting) = telescoping::<Xxh3>(capacity, bits);
+        if bits <= 4 {
+            assert!(spilling.spills > 5 && spilling.returned > 10, "{spilling:?}");
+            assert!(resetting.resets > 2, "{resetting:?}");
+        }
+    }
+    for bits in [8, 13, 19, 32] {
+        let (spilling, resetting) = telescoping::<Coarse>(243, bits);
+        assert!(bits > 13 || spilling.spills > 0 && resetting.resets > 0, "{spilling:?} {resetting:?}");
+    }
+}
+
+fn extension<H: KeyHasher>(capacity: usize, bits: u32) -> (Counts, Counts) {
+    let of = |overflow| extension_core::<H>(parameters(capacity, bits, 0.95, overflow, 2));
+    let spilling = Run::new(of(Overflow::Spill), Never, true).run(STEPS, 43);
+    assert!(spilling.fixed > 0 && spilling.grown > 0 && spilling.resets == 0, "{spilling:?}");
+    let resetting = Run::new(of(Overflow::Reset), Any, false).run(STEPS, 44);
+    assert!(resetting.fixed > 0 && resetting.spills == 0, "{resetting:?}");
+    (spilling, resetting)
+}
+
+#[test]
+fn extension_filters_lose_no_key_and_forget_nothing_but_by_reset() {
+    for (capacity, bits) in SIZES {
+        let (spilling, resetting) = extension::<Xxh3>(capacity, bits);
+        if bits <= 4 {
+            assert!(spilling.spills > 5 && resetting.resets > 2, "{spilling:?} {resetting:?}");
+        }
+    }
+    for bits in [8, 13, 19, 32] {
+        let (spilling, resetting) = extension::<Coarse>(243, bits);
+        assert!(bits > 13 || spilling.spills > 0 && resetting.resets > 0, "{spilling:?} {resetting:?}");
+    }
+}
+
+#[test]
+fn uncompressed_filters_lose_no_key_and_forget_nothing() {
+    for (capacity, bits) in SIZES {
+        let core = explicit_core::<Xxh3>(parameters(capacity, bits, 0.95, Overflow::Spill, 3));
+        let counts = Run::new(core, IfMoved, false).run(STEPS, 45);
+        assert!(counts.fixed > 0 && counts.grown > 0, "{counts:?}");
+        assert_eq!((counts.spills, counts.resets), (0, 0));
+    }
+}
