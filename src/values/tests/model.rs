@@ -170,14 +170,14 @@ const STEPS: usize = 8_000;
 /// (capacity, remainder bits)
 const SIZES: [(usize, u32); 4] = [(150, 2), (150, 4), (40, 8), (400, 8)];
 
-/// A bad hash function: in a table of 256 slots, two thirds of the bits that fingerprints are made of are always 0,
+/// A bad hash function: in a table of 256 slots, three quarters of the bits that fingerprints are made of are always 0,
 /// so that long remainders collide too.
 #[derive(Debug, Clone, PartialEq)]
 struct Coarse(Xxh3);
 
 impl Coarse {
     fn thin(digest: Digest) -> Digest {
-        Digest { hi: digest.hi & 0xff49_2492_4924_9249, lo: digest.lo & 0x2492_4924_9249_2492 }
+        Digest { hi: digest.hi & 0xff11_1111_1111_1111, lo: digest.lo & 0x1111_1111_1111_1111 }
     }
 }
 
