@@ -6,6 +6,7 @@
 
 mod batch;
 mod bits;
+mod bloom;
 mod coding;
 pub mod cuckoo;
 mod error;
@@ -24,6 +25,7 @@ mod testing;
 mod tinyset;
 mod values;
 
+pub use bloom::{BlockedBloomFilter, BloomBuilder, BloomFilter};
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };

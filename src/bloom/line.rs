@@ -1,0 +1,195 @@
+//! One cache line of a blocked Bloom filter: set the bits of a key in it, or ask for them.
+//!
+//! ```text
+//! line    | lane 0  64 bits | lane 1 | lane 2 | … | lane 7 |      one aligned cache line of 64 bytes
+//! key     one bit in each lane (8 probes), two in each (16), or one in every other lane (4)
+//! ```
+//!
+//! A bit takes six bits of the digest, so eight probes take 48 of `lo`; the line is chosen by `hi`.
+
+use crate::Digest;
+use crate::bits::{AlignedWords, Isa};
+
+/// Lanes per line.
+pub(super) const LANES: usize = 8;
+
+/// How many bits a key sets in its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probes {
+    /// One in each of the even or in each of the odd lanes.
+    Four,
+    /// One in each lane.
+    Eight,
+    /// Two in each lane; they may coincide.
+    Sixteen,
+}
+
+impl Probes {
+    pub(crate) const ALL: [Self; 3] = [Self::Four, Self::Eight, Self::Sixteen];
+
+    /// How many they are.
+    pub(super) fn count(self) -> u32 {
+        match self {
+            Self::Four => 4,
+            Self::Eight => 8,
+            Self::Sixteen => 16,
+        }
+    }
+}
+
+/// Where in `lo` the six bits for each lane start.
+const SHIFTS: [u64; LANES] = [0, 6, 12, 18, 24, 30, 36, 42];
+
+/// The lanes that four probes use, by the highest bit of `lo`, which no lane's six bits contain.
+const HALVES: [[u64; LANES]; 2] = [[1, 0, 1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1, 0, 1]];
+
+/// The bits for a second probe of each lane: another function of `lo`.
+#[inline(always)]
+fn second(lo: u64) -> u64 {
+    // The high bits of a product depend on all bits of the factor; the lowest would not.
+    lo.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
+}
+
+/// The line of a digest, as the index of its first word.
+#[inline(always)]
+pub(super) fn first_word(words: &[u64], digest: Digest) -> usize {
+    let lines = words.len() / LANES;
+    (u128::from(digest.hi) * lines as u128 >> 64) as usize * LANES
+}
+
+/// The bits of a key, lane by lane: what the vector versions compute at once.
+#[inline(always)]
+fn bits(probes: Probes, lo: u64, lane: usize) -> u64 {
+    let bit = |source: u64, one: u64| one << (source >> SHIFTS[lane] & 63);
+    match probes {
+        Probes::Four => bit(lo, HALVES[(lo >> 63) as usize][lane]),
+        Probes::Eight => bit(lo, 1),
+        Probes::Sixteen => bit(lo, 1) | bit(second(lo), 1),
+    }
+}
+
+/// Sets the bits of a key. Portable: a store per lane is as fast as anything.
+#[inline]
+pub(super) fn insert(words: &mut AlignedWords, probes: Probes, digest: Digest) {
+    let first = first_word(words, digest);
+    for (lane, word) in words[first..first + LANES].iter_mut().enumerate() {
+        *word |= bits(probes, digest.lo, lane);
+    }
+}
+
+/// Whether all bits of a key are set.
+#[inline]
+pub(super) fn contains(isa: Isa, words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        Isa::Avx512 => unsafe { x86::contains_avx512(words, probes, digest) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        Isa::Avx2 => unsafe { x86::contains_avx2(words, probes, digest) },
+        _ => contains_portable(words, probes, digest),
+    }
+}
+
+fn contains_portable(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
+    let first = first_word(words, digest);
+    let lanes = words[first..first + LANES].iter().enumerate();
+    lanes.fold(0, |unset, (lane, word)| unset | bits(probes, digest.lo, lane) & !word) == 0
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{AlignedWords, Digest, HALVES, LANES, Probes, SHIFTS, first_word, second};
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn contains_avx512(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
+        let first = first_word(words, digest);
+        let line = &words[first..first + LANES];
+        // SAFETY: `line` has eight words, and so have the two constants.
+        let (line, shifts) =
+            unsafe { (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(SHIFTS.as_ptr().cast())) };
+        // Rotations count modulo 64, so the six bits need not be cut out.
+        let bits = |source: u64, ones| {
+            _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(source as i64), shifts))
+        };
+        let one = _mm512_set1_epi64(1);
+        let mask = match probes {
+            Probes::Four => {
+                let half = &HALVES[(digest.lo >> 63) as usize];
+                // SAFETY: a half has eight words.
+                bits(digest.lo, unsafe { _mm512_loadu_si512(half.as_ptr().cast()) })
+            }
+            Probes::Eight => bits(digest.lo, one),
+            Probes::Sixteen => _mm512_or_si512(bits(digest.lo, one), bits(second(digest.lo), one)),
+        };
+        let unset = _mm512_andnot_si512(line, mask);
+        _mm512_test_epi64_mask(unset, unset) == 0
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn contains_avx2(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
+        let first = first_word(words, digest);
+        let line = &words[first..first + LANES];
+        half_line_avx2(&line[..4], probes, digest.lo, 0) && half_line_avx2(&line[4..], probes, digest.lo, 4)
+    }
+
+    /// Whether all bits of the key in four lanes from `lane` on are set.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn half_line_avx2(line: &[u64], probes: Probes, lo: u64, lane: usize) -> bool {
+        let load = |words: &[u64]| {
+            let words: &[u64; 4] = words.try_into().unwrap_or(&[0; 4]);
+            // SAFETY: four words are 32 bytes.
+            unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+        };
+        let (line, shifts) = (load(line), load(&SHIFTS[lane..lane + 4]));
+        let bits = |source: u64, ones| {
+            let shifted = _mm256_srlv_epi64(_mm256_set1_epi64x(source as i64), shifts);
+            _mm256_sllv_epi64(ones, _mm256_and_si256(shifted, _mm256_set1_epi64x(63)))
+        };
+        let one = _mm256_set1_epi64x(1);
+        let mask = match probes {
+            Probes::Four => bits(lo, load(&HALVES[(lo >> 63) as usize][lane..lane + 4])),
+            Probes::Eight => bits(lo, one),
+            Probes::Sixteen => _mm256_or_si256(bits(lo, one), bits(second(lo), one)),
+        };
+        // 1 iff no bit of the mask is missing in the line.
+        _mm256_testc_si256(line, mask) == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: an instruction set that sees other bits than the portable version sets.
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn all_instruction_sets_see_the_same_bits() {
+        let mut random = Random::new(11);
+        for probes in Probes::ALL {
+            let mut words = AlignedWords::zeroed(5 * LANES).unwrap();
+            let mut digest = || Digest { hi: random.next(), lo: random.next() };
+            let mut accepted = 0;
+            for round in 0..400 {
+                let key = digest();
+                insert(&mut words, probes, key);
+                for digest in (0..200).map(|_| digest()).chain([key]) {
+                    let expected = contains_portable(&words, probes, digest);
+                    for isa in Isa::available() {
+                        assert_eq!(contains(isa, &words, probes, digest), expected, "{isa:?} {probes:?}");
+                    }
+                    accepted += usize::from(expected);
+                }
+                assert!(contains_portable(&words, probes, key));
+                assert!(
+                    words.iter().map(|word| word.count_ones()).sum::<u32>() <= (round + 1) * probes.count()
+                );
+            }
+            // Both answers were seen often.
+            assert!((1_000..79_000).contains(&accepted), "{accepted} of 80400 accepted");
+        }
+    }
+}

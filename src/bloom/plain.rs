@@ -1,0 +1,295 @@
+//! The classic Bloom filter.
+
+use super::builder::BloomBuilder;
+use super::size::Shape;
+use crate::bits::AlignedWords;
+use crate::error::ensure;
+use crate::{
+    BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, MergeError, Xxh3,
+    batch,
+};
+
+/// The classic Bloom filter: k bits per key, anywhere in one array. Does not adapt, and removes nothing.
+///
+/// Takes 1.44·log₂(1/ε) bits per key, 11.5 at the default rate of 1/256, for any capacity. A query reads up to
+/// k = log₂(1/ε) cache lines; one for an absent key reads four at once, which settles fifteen of sixteen. The
+/// [`BlockedBloomFilter`](super::BlockedBloomFilter) takes one line and a few more bits.
+///
+/// Inserting a key twice counts it twice.
+///
+/// ```
+/// use besom::{BloomFilter, Filter};
+///
+/// let mut filter = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
+/// filter.insert("besom")?;
+/// assert!(filter.contains("besom"));
+/// assert_eq!(filter.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct BloomFilter<H: KeyHasher = Xxh3> {
+    hasher: H,
+    /// Never empty; bit i of the filter is bit i mod 64 of word i div 64.
+    words: AlignedWords,
+    probes: u32,
+    len: usize,
+    capacity: usize,
+}
+
+impl BloomFilter {
+    /// Starts building a filter.
+    pub fn builder() -> BloomBuilder<Self> {
+        BloomBuilder::new()
+    }
+
+    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
+    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
+        Self::builder().capacity(capacity).build()
+    }
+}
+
+impl<H: KeyHasher> BloomFilter<H> {
+    /// An empty filter of this shape.
+    pub(super) fn sized(capacity: usize, shape: Shape, hasher: H) -> Result<Self, BuildError> {
+        // Saturates for absurd sizes, which the allocation then refuses.
+        let words = (shape.bits / 64.0).ceil().max(1.0) as usize;
+        let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
+        let words = AlignedWords::zeroed(words).ok_or(out_of_memory)?;
+        Ok(Self { hasher, words, probes: shape.probes, len: 0, capacity })
+    }
+
+    /// Inserts a key.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the filter holds `capacity` keys already: with more, its false-positive rate would be
+    /// higher than promised. The filter is unchanged.
+    #[inline]
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
+        self.insert_digest(self.hasher.digest_key(key))
+    }
+
+    /// [`insert`](Self::insert) for those who have hashed already: `digest` is what
+    /// [`Filter::digest`] returns for the key.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
+        }
+        self.set(digest);
+        Ok(())
+    }
+
+    /// Sets the bits of a key whether there is room for it or not.
+    #[inline]
+    fn set(&mut self, digest: Digest) {
+        let mut probes = self.probes_of(digest);
+        for _ in 0..self.probes {
+            let (word, bit) = probes.next();
+            debug_assert!(word < self.words.len());
+            // SAFETY: `Probes::next` returns words below `words.len()`, which it was made with.
+            unsafe { *self.words.get_unchecked_mut(word) |= 1 << bit };
+        }
+        self.len += 1;
+    }
+
+    /// The bits of the key with this digest.
+    #[inline(always)]
+    fn probes_of(&self, digest: Digest) -> Probes {
+        Probes { position: digest.hi, step: digest.lo, bits: self.words.len() as u64 * 64 }
+    }
+
+    /// 1 if the next bit of a probe sequence is unset, 0 if it is set; in the lowest bit.
+    #[inline(always)]
+    fn unset(&self, probes: &mut Probes) -> u64 {
+        let (word, bit) = probes.next();
+        debug_assert!(word < self.words.len());
+        // SAFETY: `Probes::next` returns words below `words.len()`, which it was made with.
+        let word = unsafe { *self.words.get_unchecked(word) };
+        !word >> bit & 1
+    }
+
+    /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
+    ///
+    /// ```
+    /// use besom::{BloomFilter, Filter};
+    ///
+    /// let builder = BloomFilter::builder().capacity(1000).seed(7_u64);
+    /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
+    /// left.insert("broom")?;
+    /// right.insert("besom")?;
+    /// left.union(&right)?;
+    /// assert!(left.contains("broom") && left.contains("besom"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`MergeError`] if the hash functions or the shapes differ, or if both together hold more keys than the
+    /// capacity (a key in both counts twice). The filter is unchanged.
+    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.hasher != other.hasher {
+            return Err(MergeError::HashMismatch);
+        }
+        let shapes = [
+            ("bits", self.words.len() as u64 * 64, other.words.len() as u64 * 64),
+            ("probes", self.probes.into(), other.probes.into()),
+        ];
+        for (what, left, right) in shapes {
+            if left != right {
+                return Err(MergeError::ShapeMismatch { what, left, right });
+            }
+        }
+        let needed = self.len.saturating_add(other.len);
+        if needed > self.capacity {
+            return Err(MergeError::Full { needed, capacity: self.capacity });
+        }
+        self.words.iter_mut().zip(&*other.words).for_each(|(word, other)| *word |= other);
+        self.len = needed;
+        Ok(())
+    }
+
+    /// Removes all keys.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+        self.len = 0;
+    }
+
+    /// How many bits each key sets: k.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+
+    /// The hash function of the filter.
+    #[must_use]
+    pub fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    /// Walks the whole filter and checks what must hold of it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] if something does not.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        ensure!(!self.words.is_empty(), "a Bloom filter without bits");
+        ensure!(self.probes >= 1, "a Bloom filter without probes");
+        let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes as usize));
+        ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes);
+        let least = usize::from(self.len > 0);
+        ensure!(ones >= least, "no bit set by {} keys", self.len);
+        Ok(())
+    }
+}
+
+/// How many bits are set.
+pub(super) fn count_ones(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// The bits of one key.
+///
+/// Positions are fixed-point fractions of the array: x, x + y, x + 2y + c, x + 3y + 3c, … for a digest (x, y).
+/// Plain double hashing (c = 0) puts the probes of a few keys, those whose y is near 0, 1/2, 1/3, …, on top of
+/// each other; in small filters that shows. With an irrational c no such y exists.
+#[derive(Debug, Clone, Copy)]
+struct Probes {
+    position: u64,
+    step: u64,
+    bits: u64,
+}
+
+impl Probes {
+    /// 2⁶⁴ divided by the golden ratio.
+    const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+    /// The word and the bit in it. The word is below `bits` / 64.
+    #[inline(always)]
+    fn next(&mut self) -> (usize, u32) {
+        let bit = (u128::from(self.position) * u128::from(self.bits) >> 64) as u64;
+        self.position = self.position.wrapping_add(self.step);
+        self.step = self.step.wrapping_add(Self::STRIDE);
+        ((bit / 64) as usize, bit as u32 % 64)
+    }
+}
+
+impl<H: KeyHasher> Filter for BloomFilter<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher.digest(bytes)
+    }
+
+    /// Four probes at a time, without a branch between them: half of the bits are set, so a branch after every
+    /// probe would be mispredicted about once per absent key, and its loads would wait for each other.
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        let mut probes = self.probes_of(digest);
+        for _ in 0..self.probes / 4 {
+            let unset = [(); 4].map(|()| self.unset(&mut probes));
+            if unset.into_iter().fold(0, |all, bit| all | bit) != 0 {
+                return false;
+            }
+        }
+        (0..self.probes % 4).fold(0, |all, _| all | self.unset(&mut probes)) == 0
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let digest = self.hasher.digest_key(key);
+            let mut probes = self.probes_of(digest);
+            for _ in 0..self.probes.min(4) {
+                batch::prefetch(self.words.as_ptr().wrapping_add(probes.next().0));
+            }
+            digest
+        };
+        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
+    fn stats(&self) -> FilterStats {
+        let bits = self.words.len() * 64;
+        FilterStats {
+            items: self.len,
+            slots: bits,
+            load: count_ones(&self.words) as f64 / bits as f64,
+            bits: bits + size_of::<Self>() * 8,
+            ..FilterStats::default()
+        }
+    }
+}
+
+/// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
+/// one that was asked for. [`insert`](BloomFilter::insert) refuses instead.
+impl<H: KeyHasher, K: Key> Extend<K> for BloomFilter<H> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| self.set(self.hasher.digest_key(&key)));
+    }
+}
+
+/// A filter with exactly the capacity of the keys, a rate of 1/256 and a random seed. Like all collections of
+/// the standard library it aborts the program if the memory is not to be had; builders return an error.
+impl<K: Key> FromIterator<K> for BloomFilter {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let keys: Vec<K> = keys.into_iter().collect();
+        let mut filter = Self::with_capacity(keys.len().max(1)).unwrap_or_else(|_| super::out_of_memory());
+        filter.extend(keys);
+        filter
+    }
+}

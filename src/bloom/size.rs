@@ -1,0 +1,142 @@
+//! How many bits and probes a Bloom filter needs for a false-positive rate.
+
+use std::f64::consts::LN_2;
+
+use super::line::Probes;
+use crate::BuildError;
+
+/// The rates that the builders accept. Below the smallest one the 128 bits of a digest no longer carry the
+/// analysis; above the largest a filter is hardly one.
+pub(crate) const RATES: (f64, f64) = (1.0 / (1_u64 << 50) as f64, 0.5);
+
+/// The rate if it can be met.
+pub(crate) fn check_rate(rate: f64) -> Result<f64, BuildError> {
+    let (min, max) = RATES;
+    if (min..=max).contains(&rate) { Ok(rate) } else { Err(BuildError::RateOutOfRange { rate, min, max }) }
+}
+
+/// Size and number of probes of a classic Bloom filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shape {
+    /// Bits, before rounding up to whole words.
+    pub(crate) bits: f64,
+    /// Hash functions.
+    pub(crate) probes: u32,
+}
+
+impl Shape {
+    /// The smallest filter that holds `keys` keys at `rate`.
+    ///
+    /// A filter of m bits with k probes and n keys has a share of p = 1 − e^(−kn/m) of its bits set and errs
+    /// with probability p^k. The optimum k = log₂(1/rate) is seldom an integer, and m is the larger the farther
+    /// k is from it, so the better one of its two neighbours is taken.
+    pub(crate) fn smallest(keys: f64, rate: f64) -> Self {
+        let optimum = -rate.log2();
+        let candidates = [optimum.floor().max(1.0), optimum.ceil().max(1.0)];
+        let [fewer, more] = candidates.map(|probes| {
+            let fill = rate.powf(1.0 / probes);
+            Self { bits: keys * probes / -(-fill).ln_1p(), probes: probes as u32 }
+        });
+        if fewer.bits <= more.bits { fewer } else { more }
+    }
+}
+
+/// The smallest number of bits per key that any Bloom filter of this rate can have: log₂(1/rate) / ln 2.
+pub(crate) fn optimal_bits_per_key(rate: f64) -> f64 {
+    -rate.log2() / LN_2
+}
+
+/// The number of cache lines and the probes per key of a blocked filter of `keys` keys at `rate`.
+///
+/// The smallest number of lines over the ways to probe; the fewest probes among equals.
+pub(crate) fn blocked(keys: usize, rate: f64) -> (f64, Probes) {
+    let lines = |probes: Probes| (keys as f64 / keys_per_line(probes, rate)).max(1.0);
+    let shapes = Probes::ALL.map(|probes| (lines(probes), probes));
+    shapes.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, Probes::Eight))
+}
+
+/// The mean number of keys per line at which the filter errs with probability `rate`.
+fn keys_per_line(probes: Probes, rate: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 4096.0);
+    // The rate grows with the load: halve the interval until nothing is left of it.
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if blocked_rate(probes, middle) <= rate {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low.max(1e-6)
+}
+
+/// The false-positive rate of a blocked filter with `load` keys per line on average: the mean of the rates of
+/// lines with 0, 1, 2, … keys, weighted by Poisson's distribution. It is what makes a blocked filter larger
+/// than a classic one: lines that are fuller than the average err far more often than emptier ones make up for.
+pub(crate) fn blocked_rate(probes: Probes, load: f64) -> f64 {
+    // Keys of the other half of the lanes do not meet the query.
+    let load = if probes == Probes::Four { load / 2.0 } else { load };
+    let last = (load + 12.0 * load.sqrt() + 30.0) as u32;
+    let mut log_weight = -load;
+    let mut rate = 0.0;
+    for keys in 0..=last {
+        if keys > 0 {
+            log_weight += (load / f64::from(keys)).ln();
+        }
+        rate += log_weight.exp() * line_rate(probes, f64::from(keys));
+    }
+    rate
+}
+
+/// The false-positive rate of a line with exactly `keys` keys (in the half of the lanes that is asked about).
+///
+/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64. With
+/// two probes per lane, the two bits of the query coincide once in 64 times.
+fn line_rate(probes: Probes, keys: f64) -> f64 {
+    let unset = |bits: f64, balls: f64| ((64.0 - bits) / 64.0).powf(balls);
+    match probes {
+        Probes::Four => (1.0 - unset(1.0, keys)).powi(4),
+        Probes::Eight => (1.0 - unset(1.0, keys)).powi(8),
+        Probes::Sixteen => {
+            let balls = 2.0 * keys;
+            let one = 1.0 - unset(1.0, balls);
+            let both = 1.0 - 2.0 * unset(1.0, balls) + unset(2.0, balls);
+            (one / 64.0 + both * 63.0 / 64.0).powi(8)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_classic_shape_is_within_a_percent_of_the_optimum() {
+        for exponent in 1..40 {
+            for rate in [0.5_f64.powi(exponent), 0.7 * 0.5_f64.powi(exponent)] {
+                let shape = Shape::smallest(1.0, rate);
+                assert!(shape.bits >= optimal_bits_per_key(rate) * 0.999_999);
+                let slack = if rate < 0.1 { 1.01 } else { 1.04 };
+                assert!(shape.bits <= optimal_bits_per_key(rate) * slack, "{rate}: {shape:?}");
+            }
+        }
+        assert_eq!(Shape::smallest(1.0, 1.0 / 256.0).probes, 8);
+        assert_eq!(Shape::smallest(1.0, 0.01).probes, 7);
+    }
+
+    #[test]
+    fn blocked_filters_take_the_fewest_probes_for_high_rates_and_the_most_for_low_ones() {
+        let probes = |rate| blocked(1 << 20, rate).1;
+        assert_eq!(probes(0.2), Probes::Four);
+        assert_eq!(probes(1.0 / 256.0), Probes::Eight);
+        assert_eq!(probes(1e-6), Probes::Sixteen);
+    }
+
+    #[test]
+    fn the_blocked_rate_grows_with_the_load() {
+        for probes in Probes::ALL {
+            let rates: Vec<f64> = (0..200).map(|load| blocked_rate(probes, f64::from(load))).collect();
+            assert!(rates.windows(2).all(|pair| pair[0] < pair[1]), "{probes:?}");
+        }
+    }
+}
