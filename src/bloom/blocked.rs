@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Every operation touches exactly one line, and a query tests it with a few vector instructions where the
 /// processor has AVX2 or AVX-512. The price is space: some lines get more keys than others and err more often,
-/// so at 1/256 the filter takes 12.6 bits per key instead of the classic filter's 11.5. The builder computes
+/// so at 1/256 the filter takes 12.2 bits per key instead of the classic filter's 11.6. The builder computes
 /// what the rate needs; the rate is met, not approximated.
 ///
 /// Inserting a key twice counts it twice.

@@ -27,17 +27,31 @@ pub(crate) struct Shape {
 impl Shape {
     /// The smallest filter that holds `keys` keys at `rate`.
     ///
-    /// A filter of m bits with k probes and n keys has a share of p = 1 − e^(−kn/m) of its bits set and errs
-    /// with probability p^k. The optimum k = log₂(1/rate) is seldom an integer, and m is the larger the farther
-    /// k is from it, so the better one of its two neighbours is taken.
+    /// The optimum k = log₂(1/rate) is seldom an integer, and m is the larger the farther k is from it, so the
+    /// better one of its two neighbours is taken.
     pub(crate) fn smallest(keys: f64, rate: f64) -> Self {
-        let optimum = -rate.log2();
-        let candidates = [optimum.floor().max(1.0), optimum.ceil().max(1.0)];
-        let [fewer, more] = candidates.map(|probes| {
-            let fill = rate.powf(1.0 / probes);
-            Self { bits: keys * probes / -(-fill).ln_1p(), probes: probes as u32 }
-        });
+        let optimum = (-rate.log2()).floor().max(1.0) as u32;
+        let [fewer, more] = [optimum, optimum + 1].map(|probes| Self::with_probes(keys, rate, probes));
         if fewer.bits <= more.bits { fewer } else { more }
+    }
+
+    /// The filter with the fewest probes among those that are hardly larger than the smallest one.
+    ///
+    /// Space is flat around the optimum k: at 1/256, seven probes take 0.6% more bits than eight, and save an
+    /// eighth of the work.
+    pub(crate) fn fastest(keys: f64, rate: f64) -> Self {
+        const SLACK: f64 = 1.0075;
+        let smallest = Self::smallest(keys, rate);
+        let shapes = (1..smallest.probes).map(|probes| Self::with_probes(keys, rate, probes));
+        shapes.into_iter().find(|shape| shape.bits <= SLACK * smallest.bits).unwrap_or(smallest)
+    }
+
+    /// The filter with so many probes: of m bits with k probes and n keys, a share of p = 1 − e^(−kn/m) is set,
+    /// and it errs with probability p^k.
+    fn with_probes(keys: f64, rate: f64, probes: u32) -> Self {
+        let k = f64::from(probes);
+        let fill = rate.powf(1.0 / k);
+        Self { bits: keys * k / -(-fill).ln_1p(), probes }
     }
 }
 
@@ -118,9 +132,12 @@ mod tests {
                 assert!(shape.bits >= optimal_bits_per_key(rate) * 0.999_999);
                 let slack = if rate < 0.1 { 1.01 } else { 1.04 };
                 assert!(shape.bits <= optimal_bits_per_key(rate) * slack, "{rate}: {shape:?}");
+                let fastest = Shape::fastest(1.0, rate);
+                assert!(fastest.bits <= shape.bits * 1.0075 && fastest.probes <= shape.probes);
             }
         }
         assert_eq!(Shape::smallest(1.0, 1.0 / 256.0).probes, 8);
+        assert_eq!(Shape::fastest(1.0, 1.0 / 256.0).probes, 7);
         assert_eq!(Shape::smallest(1.0, 0.01).probes, 7);
     }
 
