@@ -150,7 +150,7 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     /// [`InvariantError`] if something does not.
     pub fn verify(&self) -> Result<(), InvariantError> {
         let words = self.words.len();
-        ensure!(words > 0 && words % LANES == 0, "{words} words are no whole lines");
+        ensure!(words > 0 && words.is_multiple_of(LANES), "{words} words are no whole lines");
         let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes.count() as usize));
         ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes.count());
         for (line, lanes) in self.words.chunks_exact(LANES).enumerate() {

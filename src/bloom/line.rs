@@ -54,7 +54,7 @@ fn second(lo: u64) -> u64 {
 #[inline(always)]
 pub(super) fn first_word(words: &[u64], digest: Digest) -> usize {
     let lines = words.len() / LANES;
-    (u128::from(digest.hi) * lines as u128 >> 64) as usize * LANES
+    ((u128::from(digest.hi) * lines as u128) >> 64) as usize * LANES
 }
 
 /// The bits of a key, lane by lane: what the vector versions compute at once.

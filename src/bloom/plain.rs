@@ -214,7 +214,7 @@ impl Probes {
     /// The word and the bit in it. The word is below `bits` / 64.
     #[inline(always)]
     fn next(&mut self) -> (usize, u32) {
-        let bit = (u128::from(self.position) * u128::from(self.bits) >> 64) as u64;
+        let bit = ((u128::from(self.position) * u128::from(self.bits)) >> 64) as u64;
         self.position = self.position.wrapping_add(self.step);
         self.step = self.step.wrapping_add(Self::STRIDE);
         ((bit / 64) as usize, bit as u32 % 64)
