@@ -4,7 +4,7 @@ mod besom;
 mod limit;
 mod others;
 
-use ::besom::QuotientFilter;
+use ::besom::{BlockedBloomFilter, BloomFilter, QuotientFilter};
 
 use crate::subject::Entry;
 
@@ -29,6 +29,24 @@ pub(crate) fn all() -> Vec<Entry> {
                     .build()
             },
             QuotientFilter::insert::<u64>,
+        ),
+        besom::plain(
+            "bloom",
+            "besom::BloomFilter: capacity(items), false_positive_rate(rate)",
+            |s| BloomFilter::builder().capacity(s.items).false_positive_rate(s.rate).seed(s.seed).build(),
+            BloomFilter::insert::<u64>,
+        ),
+        besom::plain(
+            "blocked-bloom",
+            "besom::BlockedBloomFilter: capacity(items), false_positive_rate(rate)",
+            |s| {
+                BlockedBloomFilter::builder()
+                    .capacity(s.items)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+            BlockedBloomFilter::insert::<u64>,
         ),
         // The filters of others.
         others::qfilter(),
