@@ -15,7 +15,8 @@ use crate::subjects;
 #[derive(Debug, Parser)]
 #[command(name = "besom-bench", version)]
 pub(crate) struct Args {
-    /// Sizes, as binary logarithms of the number of slots [default: 20, with --quick 14]
+    /// Sizes, as binary logarithms of the number of slots [default: 20, with --quick 14]; all filters of a size
+    /// are in memory together
     #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with = "items", value_parser = log2_slots)]
     log2_slots: Vec<u32>,
 
@@ -69,8 +70,8 @@ pub(crate) struct Args {
     pub(crate) list: bool,
 }
 
-/// Tables of more slots would take hours and a terabyte.
-const MAX_LOG2_SLOTS: u32 = 36;
+/// The keys of more slots alone would fill the memory of most machines.
+const MAX_LOG2_SLOTS: u32 = 32;
 
 impl Args {
     /// What is to be done. Every value was checked by its parser.

@@ -131,7 +131,7 @@ fn title(case: &Case) -> String {
 fn legend(plan: &Plan) -> String {
     let Effort { queries, visits, .. } = plan.effort;
     let mut text = format!(
-        "Speeds in million operations a second on random 64-bit keys: medians over {} repeats, each of which goes \
+        "Speeds in million operations a second on random 64-bit keys: medians over {} repeat{}, each of which goes \
          through all filters,\nonce for insertion and {visits} times for queries. spread: (max − min) / median of \
          the least steady speed.\n\
          batched: negative queries by {BATCH} keys a call; × is to the baseline's batched queries, or to its single \
@@ -139,6 +139,7 @@ fn legend(plan: &Plan) -> String {
          fpr: false positives among {queries} fresh non-members a repeat. bits/key: all memory that the filter holds, \
          as the allocator counts it.\n",
         plan.repeat,
+        if plan.repeat == 1 { "" } else { "s" },
     );
     if plan.entries.iter().any(|entry| entry.remote) {
         text.push_str(

@@ -1,4 +1,4 @@
-//! The list of everything that can be measured. A new filter is one more line in [`all`].
+//! The list of everything that can be measured. A new filter is one more entry in [`all`].
 
 mod besom;
 mod limit;
