@@ -1,12 +1,12 @@
 //! How a block of the quotient table is cut: how many words, how many slots, what lies where.
 //!
 //! ```text
-//! bit 0        8              8+S            8+2S                    64W−S·r                64W
+//! bit 0        6              6+S            6+2S                    64W−S·r                64W
 //!     | offset | occupieds: S | runends: S   | code: C bits | (gap) | remainders: S slots of r bits |
 //! ```
 //!
 //! A block fills whole cache lines, or half of one, so that a query reads one line wherever possible. With
-//! r = 8 that makes 50 slots a line for a plain table (10.24 bits a slot), and 46 slots with a code of 44 bits
+//! r = 8 that makes 50 slots a line for a plain table (10.24 bits a slot), and 46 slots with a code of 46 bits
 //! (11.13 bits a slot) for the filters that keep a value per slot.
 
 /// The fields of a block, as the functions that touch bits need them.
@@ -55,7 +55,7 @@ pub(crate) trait Shape: Copy {
 }
 
 /// The width of a block's offset.
-pub(crate) const OFFSET_BITS: u32 = 8;
+pub(crate) const OFFSET_BITS: u32 = 6;
 
 /// Where the occupieds start: behind the offset.
 pub(crate) const OCCUPIEDS_AT: u32 = OFFSET_BITS;
@@ -66,7 +66,7 @@ pub(crate) struct ByteLine<const SLOTS: u32>;
 
 /// 50 slots of 8 bits without a code.
 pub(crate) const PLAIN_SLOTS: u32 = 50;
-/// 46 slots of 8 bits and a code of 44 bits.
+/// 46 slots of 8 bits and a code of 46 bits.
 pub(crate) const CODED_SLOTS: u32 = 46;
 
 impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
@@ -130,9 +130,10 @@ impl Geometry {
         Self::smallest(remainder_bits, |slots| (slots * 7).div_ceil(8))
     }
 
-    /// The smallest of the block sizes that wastes at most 4%, or else the one that wastes least.
+    /// One cache line, or else half of one, two or four: the first that wastes at most 4%, or else the one that
+    /// wastes least.
     fn smallest(remainder_bits: u32, code_bits: impl Fn(u32) -> u32) -> Self {
-        const WORDS: [u32; 4] = [4, 8, 16, 32];
+        const WORDS: [u32; 4] = [8, 4, 16, 32];
         let ideal = 64.0 * f64::from(2 + remainder_bits) + f64::from(OFFSET_BITS + code_bits(64));
         let waste = |shape: &Self| shape.bits_per_slot() / (ideal / 64.0);
         let shapes = WORDS.map(|words| Self::fitting(remainder_bits, words, &code_bits));
@@ -201,7 +202,7 @@ mod tests {
             {
                 assert!(shape.code_at() + shape.code_bits() <= shape.remainders_at(), "{shape:?}");
                 assert!(f64::from(shape.code_bits()) >= code_share * f64::from(shape.slots()), "{shape:?}");
-                let ideal = f64::from(remainder_bits) + 2.125 + code_share;
+                let ideal = f64::from(remainder_bits) + 2.1 + code_share;
                 assert!(shape.bits_per_slot() <= 1.05 * ideal, "{shape:?} against {ideal}");
             }
         }
@@ -211,7 +212,7 @@ mod tests {
     fn byte_lines_are_what_the_choice_makes_for_8_bits() {
         let (plain, coded) = (Geometry::plain(8), Geometry::coded(8));
         assert_eq!((plain.slots(), plain.words(), plain.code_bits()), (PLAIN_SLOTS, 8, 0));
-        assert_eq!((coded.slots(), coded.words(), coded.code_bits()), (CODED_SLOTS, 8, 44));
+        assert_eq!((coded.slots(), coded.words(), coded.code_bits()), (CODED_SLOTS, 8, 46));
     }
 
     #[test]

@@ -22,9 +22,6 @@ struct LocalShift {
 /// either is not in this block.
 #[inline(always)]
 fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> Option<LocalShift> {
-    if meta.offset >= slots {
-        return None;
-    }
     // Behind so many runs of this block; 64 if that is not in it.
     let borders = meta.borders();
     let behind = |runs: u32| machine.deposit(1 << runs, borders).trailing_zeros();

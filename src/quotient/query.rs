@@ -19,7 +19,7 @@ struct LocalRun {
 }
 
 #[inline(always)]
-fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> LocalRun {
+fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32) -> LocalRun {
     // All ones if there is a run: to be used as a mask, for half of the queries find none.
     let occupied = (meta.occupieds >> quotient & 1).wrapping_neg();
     // The borders before and behind the run; 0 for those beyond this block.
@@ -27,7 +27,7 @@ fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> L
     let first = borders & borders.wrapping_neg();
     let behind = borders ^ first;
     let run = behind.wrapping_sub(first) & u64::MAX << quotient;
-    let beyond = (behind | !occupied) == 0 || meta.offset >= slots;
+    let beyond = (behind | !occupied) == 0;
     LocalRun { slots: run & occupied, beyond }
 }
 
@@ -39,7 +39,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
         let (index, in_block) = self.shape.split(quotient);
         let block = self.block(index);
         let meta = block::meta(self.shape, block);
-        let run = local_run(self.machine, meta, in_block, self.shape.slots());
+        let run = local_run(self.machine, meta, in_block);
         if run.beyond {
             return None;
         }
