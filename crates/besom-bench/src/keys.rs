@@ -71,7 +71,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.word()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from 0 to 1, 1 excluded.

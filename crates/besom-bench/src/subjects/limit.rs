@@ -33,7 +33,7 @@ impl Limit {
 
     #[inline(always)]
     fn line(&self, digest: Digest) -> usize {
-        (u128::from(digest.hi) * self.lines.len() as u128 >> 64) as usize
+        ((u128::from(digest.hi) * self.lines.len() as u128) >> 64) as usize
     }
 
     #[inline(always)]
