@@ -67,6 +67,12 @@ pub(crate) fn offset(block: &[u64]) -> u32 {
     block[0] as u32 & OFFSET_SATURATED
 }
 
+/// Writes the block's offset alone, or the saturated one if it is too large.
+#[inline(always)]
+pub(crate) fn set_offset(block: &mut [u64], offset: u32) {
+    write(block, 0, OFFSET_BITS, u64::from(offset.min(OFFSET_SATURATED)));
+}
+
 /// The remainder in a slot of the block.
 #[inline(always)]
 pub(crate) fn remainder<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {

@@ -22,18 +22,28 @@ struct LocalShift {
 /// either is not in this block.
 #[inline(always)]
 fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> Option<LocalShift> {
-    // Behind so many runs of this block; 64 if that is not in it.
-    let borders = meta.borders();
-    let behind = |runs: u32| machine.deposit(1 << runs, borders).trailing_zeros();
-    let at = behind(meta.runs_below(quotient + 1)).max(quotient);
-    let mut end = at;
-    while end < slots {
+    let at = behind(machine, meta, meta.runs_below(quotient + 1)).max(quotient);
+    let end = first_free(machine, meta, at, slots)?;
+    Some(LocalShift { at, end })
+}
+
+/// The slot behind so many runs of a block; 64 if that is not in it.
+#[inline(always)]
+fn behind<M: Machine>(machine: M, meta: Meta, runs: u32) -> u32 {
+    machine.deposit(1 << runs, meta.borders()).trailing_zeros()
+}
+
+/// The first free slot of a block at or behind `from`, which is not before its own first one.
+#[inline(always)]
+pub(super) fn first_free<M: Machine>(machine: M, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+    let mut slot = from;
+    while slot < slots {
         // A slot is free iff all runs that begin at or before it have ended before it.
-        let next = behind(meta.runs_below(end + 1));
-        if next <= end {
-            return Some(LocalShift { at, end });
+        let next = behind(machine, meta, meta.runs_below(slot + 1));
+        if next <= slot {
+            return Some(slot);
         }
-        end = next;
+        slot = next;
     }
     None
 }
@@ -90,24 +100,45 @@ impl Table {
         if end >= self.physical_slots() {
             self.extend_tail(end)?;
         }
-        let (home, in_block) = shape.split(quotient);
-        self.shift_up(shape, at, end);
-        self.set_runend(at, true);
-        self.set_remainder(at, remainder);
-        if self.meta(home).is_occupied(in_block) {
+        let (home, in_home) = shape.split(quotient);
+        let (first, in_first) = shape.split(at);
+        let (last, in_last) = shape.split(end);
+        if self.occupy(home, in_home) {
             self.set_runend(at - 1, false);
         }
-        let mut meta = self.meta(home);
-        meta.occupieds |= 1 << in_block;
-        self.set_meta(home, meta);
-        // All that stood in `at..end` moved up: every block that starts there is reached by one slot more.
-        for block in home + 1..=shape.split(end).0 {
-            let mut meta = self.meta(block);
-            meta.offset = (meta.offset + 1).min(OFFSET_SATURATED);
-            self.set_meta(block, meta);
+        // Blocks between home and the new item are only reached by one slot more.
+        for index in home + 1..first {
+            let block = shape.block_mut(&mut self.words, index);
+            let offset = block::offset(block);
+            block::set_offset(block, offset + 1);
+        }
+        // From there on each block hands its last item to the next.
+        let (mut incoming, mut incoming_end) = (remainder, 1);
+        let mut from = in_first;
+        for index in first..=last {
+            let block = shape.block_mut(&mut self.words, index);
+            let to = if index == last { in_last } else { shape.slots() - 1 };
+            let mut meta = block::meta(shape, block);
+            let outgoing = block::remainder(shape, block, to);
+            let outgoing_end = meta.runends >> to & 1;
+            let moved = meta.runends & low_mask(to) & !low_mask(from);
+            meta.runends = meta.runends & !(low_mask(to + 1) & !low_mask(from)) | moved << 1 | incoming_end << from;
+            meta.offset = (meta.offset + u32::from(index > home)).min(OFFSET_SATURATED);
+            machine.open(shape, block, meta, from, to, incoming);
+            (incoming, incoming_end, from) = (outgoing, outgoing_end, 0);
         }
         self.len += 1;
         Ok(gap)
+    }
+
+    /// Marks a block's `quotient`-th quotient as occupied, and says whether it was.
+    #[inline(always)]
+    fn occupy(&mut self, block: usize, quotient: u32) -> bool {
+        let mut meta = self.meta(block);
+        let occupied = meta.is_occupied(quotient);
+        meta.occupieds |= 1 << quotient;
+        self.set_meta(block, meta);
+        occupied
     }
 
     /// Makes the tail long enough for `slot`; the offsets of its new blocks are those of an empty table.
@@ -139,29 +170,6 @@ impl Table {
             self.set_meta(block, Meta { offset, occupieds: 0, runends: 0 });
         }
         Ok(())
-    }
-
-    /// Moves remainders and runends of `at..end` one slot up.
-    #[inline(always)]
-    fn shift_up<S: Shape>(&mut self, shape: S, at: u64, end: u64) {
-        let last = shape.slots() - 1;
-        let (first_block, first_slot) = shape.split(at);
-        let (last_block, last_slot) = shape.split(end);
-        for index in (first_block..=last_block).rev() {
-            let from = if index == first_block { first_slot } else { 0 };
-            let to = if index == last_block { last_slot } else { last };
-            let block = self.block_mut(index);
-            let mut meta = block::meta(shape, block);
-            let moved = meta.runends & low_mask(to) & !low_mask(from);
-            meta.runends = meta.runends & !(low_mask(to + 1) & !low_mask(from)) | moved << 1;
-            block::set_meta(shape, block, meta);
-            block::shift_up(shape, block, from, to);
-            if index > first_block {
-                let carried = self.first_slot(index) - 1;
-                self.set_runend(carried + 1, self.is_runend(carried));
-                self.set_remainder(carried + 1, self.remainder(carried));
-            }
-        }
     }
 
     pub(super) fn is_runend(&self, slot: u64) -> bool {

@@ -4,6 +4,7 @@ use crate::bits::low_mask;
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
+use super::insert::first_free;
 use super::machine::Machine;
 use super::table::{Run, Shift};
 
@@ -114,18 +115,16 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     /// The first free slot at or behind `from`, which may lie behind all blocks.
     #[inline(always)]
     fn first_free(self, from: u64) -> u64 {
-        let mut slot = from;
-        loop {
-            let (block, in_block) = self.shape.split(slot);
-            if block >= self.blocks() {
-                return slot;
+        let (first, in_first) = self.shape.split(from);
+        let mut from = in_first;
+        for block in first..self.blocks() {
+            // Slots below the offset belong to runs of blocks before.
+            let meta = self.meta(block);
+            if let Some(slot) = first_free(self.machine, meta, from.max(meta.offset), self.shape.slots()) {
+                return self.first_slot(block) + u64::from(slot);
             }
-            // A slot is free iff all runs that begin at or before it have ended before it.
-            let behind = self.behind(self.begin(block), self.meta(block).runs_below(in_block + 1));
-            if behind <= slot {
-                return slot;
-            }
-            slot = behind;
+            from = 0;
         }
+        self.first_slot(self.blocks().max(first)) + u64::from(from)
     }
 }
