@@ -22,30 +22,11 @@ struct LocalShift {
 /// either is not in this block.
 #[inline(always)]
 fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> Option<LocalShift> {
-    let at = behind(machine, meta, meta.runs_below(quotient + 1)).max(quotient);
-    let end = first_free(machine, meta, at, slots)?;
+    // Behind all runs up to this quotient's; 64 if that is not in this block.
+    let behind = machine.deposit(1 << meta.runs_below(quotient + 1), meta.borders()).trailing_zeros();
+    let at = behind.max(quotient);
+    let end = machine.first_free(meta, at, slots)?;
     Some(LocalShift { at, end })
-}
-
-/// The slot behind so many runs of a block; 64 if that is not in it.
-#[inline(always)]
-fn behind<M: Machine>(machine: M, meta: Meta, runs: u32) -> u32 {
-    machine.deposit(1 << runs, meta.borders()).trailing_zeros()
-}
-
-/// The first free slot of a block at or behind `from`, which is not before its own first one.
-#[inline(always)]
-pub(super) fn first_free<M: Machine>(machine: M, meta: Meta, from: u32, slots: u32) -> Option<u32> {
-    let mut slot = from;
-    while slot < slots {
-        // A slot is free iff all runs that begin at or before it have ended before it.
-        let next = behind(machine, meta, meta.runs_below(slot + 1));
-        if next <= slot {
-            return Some(slot);
-        }
-        slot = next;
-    }
-    None
 }
 
 /// Inserts within one block, if that is possible.
@@ -122,7 +103,8 @@ impl Table {
             let outgoing = block::remainder(shape, block, to);
             let outgoing_end = meta.runends >> to & 1;
             let moved = meta.runends & low_mask(to) & !low_mask(from);
-            meta.runends = meta.runends & !(low_mask(to + 1) & !low_mask(from)) | moved << 1 | incoming_end << from;
+            meta.runends =
+                meta.runends & !(low_mask(to + 1) & !low_mask(from)) | moved << 1 | incoming_end << from;
             meta.offset = (meta.offset + u32::from(index > home)).min(OFFSET_SATURATED);
             machine.open(shape, block, meta, from, to, incoming);
             (incoming, incoming_end, from) = (outgoing, outgoing_end, 0);

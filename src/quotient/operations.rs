@@ -186,8 +186,21 @@ mod x86 {
         let machine = unsafe { Avx512::new() };
         match table.insert_locally(ByteLine::<SLOTS>, machine, quotient, remainder) {
             Some(shift) => Ok(shift),
-            None => insert_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
+            None => insert_beyond_avx512::<SLOTS>(table, quotient, remainder),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn insert_beyond_avx512<const SLOTS: u32>(
+        table: &mut Table,
+        quotient: u64,
+        remainder: u64,
+    ) -> Result<Shift, FullError> {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Avx512::new() };
+        table.insert_beyond(ByteLine::<SLOTS>, machine, quotient, remainder)
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]

@@ -4,7 +4,6 @@ use crate::bits::low_mask;
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
-use super::insert::first_free;
 use super::machine::Machine;
 use super::table::{Run, Shift};
 
@@ -118,9 +117,8 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
         let (first, in_first) = self.shape.split(from);
         let mut from = in_first;
         for block in first..self.blocks() {
-            // Slots below the offset belong to runs of blocks before.
             let meta = self.meta(block);
-            if let Some(slot) = first_free(self.machine, meta, from.max(meta.offset), self.shape.slots()) {
+            if let Some(slot) = self.machine.first_free(meta, from, self.shape.slots()) {
                 return self.first_slot(block) + u64::from(slot);
             }
             from = 0;

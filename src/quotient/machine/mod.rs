@@ -19,6 +19,22 @@ pub(super) trait Machine: Copy {
     /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`.
     fn deposit(self, bits: u64, places: u64) -> u64;
 
+    /// The first free slot of a block at or behind `from`; `None` if there is none.
+    #[inline(always)]
+    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+        let mut slot = from.max(meta.offset);
+        while slot < slots {
+            // A slot is free iff all runs that begin at or before it have ended before it.
+            let runs = meta.runs_below(slot + 1);
+            let behind = self.deposit(1 << runs, meta.borders()).trailing_zeros();
+            if behind <= slot {
+                return Some(slot);
+            }
+            slot = behind;
+        }
+        None
+    }
+
     /// Which of `slots` (bits of the block) hold this remainder.
     #[inline(always)]
     fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, mut slots: u64) -> u64 {

@@ -6,9 +6,10 @@
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_set1_epi8, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_blend_epi8,
-    _mm512_mask_set1_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_storeu_si512,
-    _mm512_zextsi128_si512, _pdep_u64,
+    _mm256_set1_epi8, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
+    _mm512_mask_blend_epi8, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8, _mm512_maskz_mov_epi8,
+    _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+    _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
 };
 
 use crate::bits::low_mask;
@@ -95,6 +96,30 @@ impl Machine for Avx512 {
         equal >> (shape.remainders_at() / 8) & slots
     }
 
+    /// All free slots at once, without a loop whose length would be mispredicted: slot i is free iff one more
+    /// border than occupied quotients stands at or before it, and a prefix sum over the bytes counts both.
+    #[inline(always)]
+    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+        // SAFETY: `self` proves AVX-512 BW and VBMI.
+        let free = unsafe {
+            let one = _mm512_set1_epi8(1);
+            let excess = _mm512_maskz_mov_epi8(meta.borders(), one);
+            let excess = _mm512_mask_sub_epi8(excess, meta.occupieds, excess, one);
+            let excess = _mm512_add_epi8(excess, _mm512_slli_epi64::<8>(excess));
+            let excess = _mm512_add_epi8(excess, _mm512_slli_epi64::<16>(excess));
+            let excess = _mm512_add_epi8(excess, _mm512_slli_epi64::<32>(excess));
+            // In every byte the sum of the 8 bytes before, then of the 16, 32 and 64 before.
+            let zero = _mm512_setzero_si512();
+            let before = _mm512_maskz_permutexvar_epi8(!0xff, top_of_word_before(), excess);
+            let before = _mm512_add_epi8(before, _mm512_alignr_epi64::<7>(before, zero));
+            let before = _mm512_add_epi8(before, _mm512_alignr_epi64::<6>(before, zero));
+            let before = _mm512_add_epi8(before, _mm512_alignr_epi64::<4>(before, zero));
+            _mm512_cmpeq_epi8_mask(_mm512_add_epi8(excess, before), one)
+        };
+        let slot = (free & !low_mask(from)).trailing_zeros();
+        (slot < slots).then_some(slot)
+    }
+
     /// One load, one permutation, one store: no loop over words whose length would be mispredicted.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
@@ -132,6 +157,22 @@ fn one_down() -> __m512i {
     };
     // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
     unsafe { std::mem::transmute::<[u8; 64], __m512i>(BELOW) }
+}
+
+/// For each byte of a line the number of the last byte of the word before its own; 0 in the first word.
+#[inline(always)]
+fn top_of_word_before() -> __m512i {
+    const TOPS: [u8; 64] = {
+        let mut tops = [0; 64];
+        let mut byte = 8;
+        while byte < 64 {
+            tops[byte] = byte as u8 / 8 * 8 - 1;
+            byte += 1;
+        }
+        tops
+    };
+    // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
+    unsafe { std::mem::transmute::<[u8; 64], __m512i>(TOPS) }
 }
 
 /// A block of one line as such.
