@@ -7,6 +7,7 @@
 mod batch;
 mod bits;
 mod bloom;
+pub mod broom;
 mod coding;
 pub mod cuckoo;
 mod error;
@@ -26,6 +27,7 @@ mod tinyset;
 mod values;
 
 pub use bloom::{BlockedBloomFilter, BloomBuilder, BloomFilter};
+pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };

@@ -270,7 +270,7 @@ impl Window {
         for _ in 0..compared {
             reach |= (reach & !self.marks) << 1;
         }
-        let agree = !(self.bits ^ self.spread(alive, query.bits() & 15)) & reach & !self.marks;
+        let agree = !(self.bits ^ Self::spread(alive, query.bits() & 15)) & reach & !self.marks;
         // The carry runs from each start through the positions that agree, and stops at the first that does not,
         // at a mark, or behind the last position compared.
         let compared_only = agree & !self.beyond(alive, compared);
@@ -288,7 +288,7 @@ impl Window {
     }
 
     /// Under each start a copy of the four query bits, without overlap: see the module.
-    fn spread(&self, alive: u128, query: u128) -> u128 {
+    fn spread(alive: u128, query: u128) -> u128 {
         // Number of the string modulo 4 at every position, as two bit planes: each start flips the lower one, and
         // each second start the upper one.
         let low = prefix_parity(alive);

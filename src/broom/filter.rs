@@ -1,0 +1,372 @@
+//! The broom filter's verbs.
+
+use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
+use crate::quotient::Place;
+use crate::{
+    AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Seed, Xxh3,
+    batch,
+};
+
+use super::builder::{BroomFilterBuilder, Plan};
+use super::fingerprint::{Fingerprint, Local, Overflow, Spot};
+use super::transaction::{Outcome, atomically};
+
+/// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
+/// removing and inserting keys, not with any other sequence of operations.
+///
+/// Every query for a key that is not stored is a false positive with probability at most ε, whatever was asked
+/// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
+/// that. No repair is ever forgotten before the hash function that it was made under is given up. See the
+/// [module](crate::broom) for how it works.
+///
+/// **Costs.** `contains` reads one cache line, nearly always, and never the remote. Reads and writes of the remote:
+///
+/// | operation | reads | groups of changes |
+/// |---|---|---|
+/// | `insert` | none; a few with probability below ε | 1 |
+/// | `remove` | 1 | 1 |
+/// | `adapt` | 1, and up to 12 for the keys that it carries to a fresh hash function | 1 |
+///
+/// Space: 11.6 bits a slot at the default rate of 1/256 (12.9 bits per key at load 0.90), and the adaptivity bits.
+///
+/// **Set semantics**: a key is stored once, however often it is inserted.
+///
+/// ```
+/// use besom::{Adaptive, BroomFilter, Filter, MemoryRemote};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = BroomFilter::builder().capacity(1000).false_positive_rate(0.1).seed(1_u64).build()?;
+/// for key in 0..1000_u64 {
+///     filter.insert(&key, &mut remote)?;
+/// }
+/// let false_positive = (1000_u64..).find(|key| filter.contains(key)).unwrap();
+/// assert!(filter.adapt(&false_positive, &mut remote)?.is_fixed());
+/// assert!(!filter.contains(&false_positive));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BroomFilter<H = Xxh3> {
+    pub(super) local: Local<H>,
+    pub(super) plan: Plan,
+    pub(super) capacity: usize,
+    pub(super) max_capacity: usize,
+    adaptations: u64,
+    pub(super) growths: u64,
+}
+
+/// Where the keys of a [`BroomFilter`] are, and what keeping them there has cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct BroomLevels {
+    /// Keys in the primary table.
+    pub primary: usize,
+    /// Keys in the secondary table, or in the back yard if remainders are large.
+    pub overflow: usize,
+    /// The share of all queries that have to look there too.
+    pub hinted: f64,
+    /// The most slots that any insertion or removal can touch in the primary table.
+    pub bound: u64,
+    /// The most slots that one did touch so far.
+    pub longest_shift: u64,
+    /// The same in the secondary table, which has no fixed bound but is never full; 0 for the back yard.
+    pub longest_secondary_shift: u64,
+    /// Removed keys whose adaptivity bits are remembered.
+    pub ghosts: usize,
+    /// Hash functions given up so far.
+    pub phase: u64,
+    /// How much of the way to the next one is done, from 0 to 1.
+    pub frontier: f64,
+    /// Whether remainders are large: cut into signature and rest.
+    pub large_remainders: bool,
+}
+
+impl BroomFilter<Xxh3> {
+    /// Asks for a filter; see [`BroomFilterBuilder`].
+    pub fn builder() -> BroomFilterBuilder<Xxh3> {
+        BroomFilterBuilder::new()
+    }
+
+    /// A filter for so many keys, with a false-positive rate of 1/256.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] for capacity 0 and for more than memory holds.
+    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
+        Self::builder().capacity(keys).build()
+    }
+}
+
+impl<H: KeyHasher> BroomFilter<H> {
+    pub(super) fn from_plan(
+        plan: Plan,
+        capacity: usize,
+        max_capacity: usize,
+        hasher: H,
+        phase: u64,
+    ) -> Result<Self, BuildError> {
+        let local = Local::new(plan.shape(capacity)?, plan.load, hasher, phase)?;
+        Ok(Self { local, plan, capacity, max_capacity, adaptations: 0, growths: 0 })
+    }
+
+    /// The seed of the hash functions.
+    pub fn seed(&self) -> Seed {
+        self.local.functions.hasher().seed()
+    }
+
+    /// Where the keys are.
+    pub fn levels(&self) -> BroomLevels {
+        let (phase, frontier) = self.local.functions.position();
+        let longest_secondary_shift = match &self.local.overflow {
+            Overflow::Secondary(secondary) => secondary.level.longest_shift,
+            Overflow::BackYard(_) => 0,
+        };
+        BroomLevels {
+            primary: self.local.table().len(),
+            overflow: self.local.overflow_len(),
+            hinted: self.local.hints.density(),
+            bound: self.local.primary.bound(),
+            longest_shift: self.local.primary.longest_shift,
+            longest_secondary_shift,
+            ghosts: self.local.ghosts.len(),
+            phase,
+            frontier: frontier as f64 / self.local.shape.slots as f64,
+            large_remainders: self.local.primary.has_rest(),
+        }
+    }
+
+    /// Removes all keys, from the filter and from the remote. Capacity and seed stay; repairs are forgotten with
+    /// the hash functions that they were made under.
+    ///
+    /// # Errors
+    ///
+    /// [`AdaptiveError::Remote`] if the remote failed, [`AdaptiveError::OutOfMemory`] without memory for an empty
+    /// filter of this size; filter and remote are unchanged.
+    pub fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        let (phase, _) = self.local.functions.position();
+        let hasher = self.local.functions.hasher().clone();
+        let empty = Self::from_plan(self.plan, self.capacity, self.max_capacity, hasher, phase + 2);
+        let empty = empty.map_err(|_| self.out_of_memory())?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.local = empty.local;
+        Ok(())
+    }
+
+    /// Checks all invariants: the tables', that no fingerprint is a prefix of another, that every query that must
+    /// look beyond the primary table will. Walks all of it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        self.local.verify()
+    }
+
+    pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
+        AdaptiveError::OutOfMemory { bytes: self.local.memory_bits() / 8 }
+    }
+
+    fn full(&self) -> FullError {
+        FullError { len: self.len(), capacity: self.capacity }
+    }
+
+    /// The rest of a query that the primary table or the hint did not settle.
+    #[inline(never)]
+    fn contains_fully(&self, digest: Digest, place: Place, matched: bool) -> bool {
+        if matched && !self.local.primary.has_rest() {
+            let block = self.local.table().block_of(place.quotient).0;
+            // No run leaves its section, so one look tells whether adaptivity bits could decide otherwise.
+            if self.local.primary.strings.is_plain(block) {
+                return true;
+            }
+        }
+        self.local.find(&self.local.fingerprint(digest)).is_some()
+    }
+
+    #[inline(always)]
+    fn place(&self, digest: Digest) -> Place {
+        self.local.table().locate(self.local.functions.high(digest))
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, digest: Digest, place: Place) -> bool {
+        let table = self.local.table();
+        let matched = table.contains(place.quotient, table.remainder_of(place.fraction));
+        if !matched & !self.local.hints.get(place.quotient) {
+            return false;
+        }
+        self.contains_fully(digest, place, matched)
+    }
+
+    /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
+    fn insert_freely<R: Remote>(
+        &mut self,
+        key: &[u8],
+        fingerprint: &Fingerprint,
+        remote: &mut R,
+    ) -> Outcome<bool, R> {
+        let len = self.local.free_length(fingerprint);
+        if self.len() >= self.capacity || !self.local.place(fingerprint, len) {
+            return self.grow_and_insert(key, remote);
+        }
+        let push = Change::Push { address: fingerprint.quotient(), key };
+        if let Err(error) = remote.apply(&[push]) {
+            self.local.unplace(fingerprint);
+            return Err(AdaptiveError::Remote(error));
+        }
+        Ok(true)
+    }
+
+    /// An insertion of a key that a stored fingerprint is a prefix of: the key itself, or a collision.
+    fn insert_colliding<R: Remote>(
+        &mut self,
+        key: &[u8],
+        fingerprint: &Fingerprint,
+        remote: &mut R,
+    ) -> Outcome<bool, R> {
+        let (full, room) = (self.full(), self.len() < self.capacity);
+        let result = atomically(&mut self.local, remote, |steps| {
+            let list = steps.list(fingerprint.quotient())?;
+            if list.iter().any(|stored| stored == key) {
+                return Ok(false);
+            }
+            if !room || !steps.place(fingerprint, key)? {
+                return Err(full.into());
+            }
+            // The collision has cost adaptivity bits, so others are reclaimed.
+            steps.advance()?;
+            Ok(true)
+        });
+        match result {
+            Err(AdaptiveError::Full(_)) => self.grow_and_insert(key, remote),
+            result => result,
+        }
+    }
+
+    fn grow_and_insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        if self.capacity >= self.max_capacity {
+            return Err(self.full().into());
+        }
+        self.grow(key, remote)?;
+        Ok(true)
+    }
+}
+
+impl<H: KeyHasher> Filter for BroomFilter<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.local.functions.hasher().digest(bytes)
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.contains_at(digest, self.place(digest))
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let digest = key.with_bytes(|bytes| self.digest(bytes));
+            let place = self.place(digest);
+            self.local.table().prefetch(place.quotient);
+            (digest, place)
+        };
+        batch::contains_many(keys, answers, prepare, |(digest, place)| self.contains_at(digest, place));
+    }
+
+    fn len(&self) -> usize {
+        self.local.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn stats(&self) -> FilterStats {
+        let (items, slots) = (self.len(), self.local.shape.slots as usize);
+        FilterStats {
+            items,
+            slots,
+            load: items as f64 / slots as f64,
+            bits: self.local.memory_bits(),
+            adaptations: self.adaptations,
+            adapted_slots: self.local.adapted_keys(),
+            adaptivity_bits: self.local.adaptivity_bits(),
+            rebuilds: self.growths,
+            ..FilterStats::default()
+        }
+    }
+}
+
+impl<H: KeyHasher> Adaptive for BroomFilter<H> {
+    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| {
+            let fingerprint = self.local.fingerprint(self.digest(key));
+            match self.local.find(&fingerprint) {
+                None => self.insert_freely(key, &fingerprint, remote),
+                Some(_) => self.insert_colliding(key, &fingerprint, remote),
+            }
+        })
+    }
+
+    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| {
+            let fingerprint = self.local.fingerprint(self.digest(key));
+            if self.local.find(&fingerprint).is_none() {
+                return Ok(false);
+            }
+            let (address, mut rank, mut count) = (fingerprint.quotient(), None, 0);
+            let mut visit = |stored: &[u8]| {
+                rank = rank.or((stored == key).then_some(count));
+                count += 1;
+            };
+            remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
+            let Some(rank) = rank else { return Ok(false) };
+            remote.apply(&[Change::Remove { address, rank }]).map_err(AdaptiveError::Remote)?;
+            let (bits, _) = self.local.unplace(&fingerprint);
+            self.local.add_ghost(&fingerprint, bits);
+            Ok(true)
+        })
+    }
+
+    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        let adaptation = key.with_bytes(|key| {
+            let digest = self.digest(key);
+            atomically(&mut self.local, remote, |steps| {
+                let mut slots = 0;
+                // A second turn only if the frontier has just passed the key, which then is a stranger to all
+                // that is stored and may be unlucky once more.
+                while let Some((fingerprint, spot)) = {
+                    let fingerprint = steps.local.fingerprint(digest);
+                    steps.local.find(&fingerprint).map(|spot| (fingerprint, spot))
+                } {
+                    let list = steps.list(fingerprint.quotient())?;
+                    if list.iter().any(|stored| stored == key) {
+                        return Ok(Adaptation::NotFalsePositive);
+                    }
+                    let owner = steps.owner(fingerprint.quotient(), &list, spot)?;
+                    if spot == Spot::BackYard || !steps.tell_apart(&owner, &fingerprint) {
+                        return Ok(Adaptation::Unfixable);
+                    }
+                    slots += 1;
+                    if slots == 1 {
+                        steps.advance()?;
+                    }
+                }
+                Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
+            })
+        })?;
+        self.adaptations += u64::from(adaptation.is_fixed());
+        Ok(adaptation)
+    }
+}

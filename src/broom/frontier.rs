@@ -1,0 +1,116 @@
+//! The frontier: adaptivity bits are reclaimed by carrying keys to a fresh hash function, a few at a time
+//! (section 4.2 of the paper).
+//!
+//! The paper lets the frontier walk the keys in any fixed order that the remote can walk, and says that a key
+//! has been carried if it is not greater than the frontier. Here the order is that of the quotient **under the
+//! function that is being left**: quotients are the remote's addresses, so the walk is `read(z)`, `read(z + 1)`, …
+//! and the remote needs nothing that it does not have; and on which side of the frontier a key is follows from
+//! its hash, so a query knows it without asking anybody.
+//!
+//! ```text
+//! address       0 …                     z                                  … m − 1
+//! old function  carried, none here      │ all keys whose old quotient is ≥ z
+//! new function  all keys carried so far, anywhere: their new quotients are fresh
+//! ```
+//!
+//! Behind the frontier an address has keys of the new function only, ahead of it keys of both. When the frontier
+//! comes to an address, the keys found there whose *old* quotient it is are carried; the others were carried
+//! before and stay. Keys of either function share the runs, and Invariant 7 is about the strings, whichever
+//! function made them.
+
+use crate::{KeyHasher, Remote};
+
+use super::functions::Which;
+use super::transaction::{Outcome, Transaction};
+
+/// c: how many keys (ghosts included) an adaptation carries. The paper asks for more than 2.
+pub(super) const CARRIED: usize = 4;
+
+/// How many keys an adaptation looks at in order to carry [`CARRIED`]: ahead of the frontier up to every second
+/// key has been carried already.
+const EXAMINED: usize = 3 * CARRIED;
+
+/// How many empty addresses an adaptation passes, so that a nearly empty table is crossed in time.
+const PASSED: u64 = 64 * CARRIED as u64;
+
+/// What one address had.
+enum Passed {
+    Keys {
+        carried: usize,
+        examined: usize,
+    },
+    /// A key of it found no place under the new function: the frontier waits here.
+    Stuck,
+}
+
+impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+    /// Carries the next keys to the new function. Returns how many were carried.
+    ///
+    /// Reads at most [`EXAMINED`] lists, or one more for every key that collides under its new function.
+    pub(super) fn advance(&mut self) -> Outcome<usize, R> {
+        #[cfg(test)]
+        if !self.local.switches.frontier {
+            return Ok(0);
+        }
+        let (mut carried, mut examined) = (0, 0);
+        let (_, first) = self.local.functions.position();
+        for address in first..self.local.shape.slots {
+            if carried >= CARRIED || examined >= EXAMINED || address - first >= PASSED {
+                return Ok(carried);
+            }
+            let mark = self.mark();
+            match self.pass(address)? {
+                Passed::Keys { carried: keys, examined: seen } => {
+                    carried += keys;
+                    examined += seen;
+                }
+                Passed::Stuck => {
+                    self.back_to(mark);
+                    return Ok(carried);
+                }
+            }
+        }
+        Ok(carried)
+    }
+
+    /// Moves the frontier over one address.
+    fn pass(&mut self, address: u64) -> Outcome<Passed, R> {
+        let old = self.local.functions.number(Which::Old);
+        let mut carried = self.kill_ghosts(address, old);
+        let has_keys = self.local.table().run(address).is_some() || self.local.hints.get(address);
+        let list = if has_keys { self.list(address)? } else { Vec::new() };
+        // A list that was read counts, even if the hint was for another address of the group.
+        let examined = list.len().max(usize::from(has_keys));
+        let hasher = self.local.functions.hasher();
+        let digests: Vec<_> = list.iter().map(|key| hasher.digest(key)).collect();
+        let leaving = |rank: &usize| {
+            let digest = digests[*rank];
+            self.local.functions.side(digest) == Which::Old
+                && self.local.fingerprint_under(digest, Which::Old).quotient() == address
+        };
+        let leaving: Vec<usize> = (0..list.len()).filter(leaving).collect();
+        // The last one first, so that the ranks of the others stay.
+        for &rank in leaving.iter().rev() {
+            let fingerprint = self.local.fingerprint_under(digests[rank], Which::Old);
+            self.unplace(&fingerprint, rank);
+        }
+        // From here on they are new: the side of the frontier says so, to everyone.
+        self.step_over(address);
+        for &rank in &leaving {
+            let fingerprint = self.local.fingerprint(digests[rank]);
+            if !self.place(&fingerprint, &list[rank])? {
+                return Ok(Passed::Stuck);
+            }
+        }
+        carried += leaving.len();
+        Ok(Passed::Keys { carried, examined })
+    }
+
+    /// Sets the frontier behind an address; behind the last one a new phase begins.
+    fn step_over(&mut self, address: u64) {
+        let (phase, _) = self.local.functions.position();
+        let last = address + 1 == self.local.shape.slots;
+        // The new function of this phase is the old one of the next.
+        self.local.functions.set_position(if last { (phase + 1, 0) } else { (phase, address + 1) });
+    }
+}

@@ -1,0 +1,211 @@
+//! One table of fingerprints with their adaptivity bits: what both levels are made of.
+//!
+//! ```text
+//! table       quotient (by position), remainder or signature       one cache line per query
+//! rest        the rest of a long remainder, slot by slot            read after the signature matched
+//! adaptivity  the adaptivity bits, block by block                   read after all of that matched
+//! ```
+
+use crate::bits::{BitString, PackedSlots};
+use crate::quotient::{Run, Shift, Table};
+use crate::{BuildError, InvariantError, error::ensure};
+
+use super::adaptivity::{Adaptivity, SECTION};
+
+/// Where a fingerprint belongs in a level: what is compared before the adaptivity bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Baseline {
+    pub(super) quotient: u64,
+    /// What stands in the table: the remainder, or the signature of a long one.
+    pub(super) remainder: u64,
+    /// The rest of a long remainder.
+    pub(super) rest: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug, Clone)]
+pub(super) struct Level {
+    pub(super) table: Table,
+    rest: Option<PackedSlots>,
+    pub(super) strings: Adaptivity,
+    /// The most slots that one insertion or removal has moved or written.
+    pub(super) longest_shift: u64,
+}
+
+impl Level {
+    /// An empty level. Long remainders have `rest_bits` bits outside the table.
+    pub(super) fn new(slots: u64, remainder_bits: u32, rest_bits: u32) -> Result<Self, BuildError> {
+        let table = Table::new(slots, remainder_bits, false)?;
+        let physical = table.physical_slots() as usize;
+        let bytes = PackedSlots::bytes(physical, rest_bits).unwrap_or(usize::MAX);
+        let rest = match rest_bits {
+            0 => None,
+            _ => Some(PackedSlots::new(physical, rest_bits).ok_or(BuildError::OutOfMemory { bytes })?),
+        };
+        let strings = Adaptivity::new(&table);
+        Ok(Self { table, rest, strings, longest_shift: 0 })
+    }
+
+    /// Behind the last slot of the section of a quotient: nothing of this section is ever beyond (section 5.3).
+    pub(super) fn section_end(&self, quotient: u64) -> u64 {
+        let section = self.table.block_of(quotient).0 / SECTION;
+        let end = ((section + 1) * SECTION) as u64 * u64::from(self.table.slots_per_block());
+        end.min(self.table.physical_slots())
+    }
+
+    /// The most slots that an insertion or removal can touch while nothing leaves its section.
+    pub(super) fn bound(&self) -> u64 {
+        SECTION as u64 * u64::from(self.table.slots_per_block())
+    }
+
+    /// The memory in use, in bits.
+    pub(super) fn memory_bits(&self) -> usize {
+        let rest = self.rest.as_ref().map_or(0, |rest| rest.memory() * 8);
+        self.table.memory_bits() + rest + self.strings.memory_bits()
+    }
+
+    /// Whether remainders go on outside the table.
+    pub(super) fn has_rest(&self) -> bool {
+        self.rest.is_some()
+    }
+
+    /// The slots whose remainders agree with the baseline: the hard collisions.
+    fn collisions(&self, baseline: Baseline) -> impl Iterator<Item = u64> {
+        let slots = self.table.run(baseline.quotient).into_iter().flat_map(|run| run.slots());
+        slots.filter(move |&slot| {
+            self.table.remainder(slot) == baseline.remainder
+                && self.rest.as_ref().is_none_or(|rest| rest.get(slot as usize) == baseline.rest)
+        })
+    }
+
+    /// The slot whose fingerprint is a prefix of the query. There is at most one.
+    pub(super) fn find(&self, baseline: Baseline, query: BitString) -> Option<u64> {
+        let run = self.table.run(baseline.quotient)?;
+        let plain = |slot| self.strings.is_plain(self.table.block_of(slot).0);
+        if self.rest.is_some() || (plain(run.first) && plain(run.last)) {
+            let prefix = |&slot: &u64| self.string(slot).is_prefix_of(query);
+            return self.collisions(baseline).find(prefix);
+        }
+        self.find_among(run, baseline.remainder, query)
+    }
+
+    /// Compares all remainders and all strings of a run, block by block.
+    fn find_among(&self, run: Run, remainder: u64, query: BitString) -> Option<u64> {
+        let mut first = run.first;
+        while first <= run.last {
+            let (block, slot) = self.table.block_of(first);
+            let len = (run.last - first + 1).min(u64::from(self.table.slots_per_block() - slot));
+            let equal = |i: &u64| self.table.remainder(first + i) == remainder;
+            let candidates = (0..len).filter(equal).fold(0_u64, |map, i| map | 1 << i);
+            let found = match candidates.count_ones() {
+                0 => 0,
+                1 => {
+                    let slot = slot + candidates.trailing_zeros();
+                    candidates * u64::from(self.strings.get(block, slot).is_prefix_of(query))
+                }
+                _ => candidates & self.strings.prefixes(block, slot..slot + len as u32, query),
+            };
+            if found != 0 {
+                return Some(first + u64::from(found.trailing_zeros()));
+            }
+            first += len;
+        }
+        None
+    }
+
+    /// How many fingerprints are prefixes of the query: at most one, if all is well.
+    #[cfg(test)]
+    pub(super) fn count_matches(&self, baseline: Baseline, query: BitString) -> usize {
+        self.collisions(baseline).filter(|&slot| self.string(slot).is_prefix_of(query)).count()
+    }
+
+    /// How many bits the adaptivity bits of a hard collision have in common with the query, at most; `None`
+    /// without a hard collision.
+    pub(super) fn closest(&self, baseline: Baseline, query: BitString) -> Option<u32> {
+        self.collisions(baseline).map(|slot| self.string(slot).common(query)).max()
+    }
+
+    /// Whether a key of the run has the same remainder in the table, whatever follows it.
+    pub(super) fn has_partial_collision(&self, baseline: Baseline) -> bool {
+        self.table.contains(baseline.quotient, baseline.remainder)
+    }
+
+    /// The adaptivity bits of a slot.
+    pub(super) fn string(&self, slot: u64) -> BitString {
+        let (block, slot) = self.table.block_of(slot);
+        self.strings.get(block, slot)
+    }
+
+    /// Changes the adaptivity bits of a slot.
+    pub(super) fn set_string(&mut self, slot: u64, string: BitString) {
+        let (block, slot) = self.table.block_of(slot);
+        self.strings.set(block, slot, string);
+    }
+
+    /// Inserts a fingerprint, if no slot at or beyond `end` is needed for it.
+    pub(super) fn insert(&mut self, baseline: Baseline, string: BitString, end: u64) -> bool {
+        let Some(shift) = self.table.insert_before(baseline.quotient, baseline.remainder, end) else {
+            return false;
+        };
+        self.note(shift);
+        if let Some(rest) = &mut self.rest {
+            for slot in (shift.at as usize..shift.end as usize).rev() {
+                rest.set(slot + 1, rest.get(slot));
+            }
+            rest.set(shift.at as usize, baseline.rest);
+        }
+        if !string.is_empty() || self.strings.strings() > 0 {
+            self.strings.insert(&self.table, shift, string);
+        }
+        true
+    }
+
+    /// Removes the fingerprint in a slot of the run of a quotient and returns its adaptivity bits.
+    pub(super) fn remove(&mut self, quotient: u64, slot: u64) -> BitString {
+        let first = self.table.run(quotient).map_or(slot, |run| run.first);
+        let shift = self.table.remove(quotient, (slot - first) as usize);
+        self.note(shift);
+        if let Some(rest) = &mut self.rest {
+            for slot in shift.at as usize..shift.end as usize {
+                rest.set(slot, rest.get(slot + 1));
+            }
+            rest.set(shift.end as usize, 0);
+        }
+        if self.strings.strings() == 0 {
+            return BitString::EMPTY;
+        }
+        self.strings.remove(&self.table, shift)
+    }
+
+    fn note(&mut self, shift: Shift) {
+        self.longest_shift = self.longest_shift.max(shift.end - shift.at + 1);
+    }
+
+    /// Table and strings agree, runs are free of prefixes, and nothing is beyond its section if `sections` says so.
+    pub(super) fn verify(&self, sections: bool) -> Result<(), InvariantError> {
+        self.table.verify()?;
+        self.strings.verify(&self.table)?;
+        for (quotient, run) in self.table.runs() {
+            ensure!(
+                !sections || run.last < self.section_end(quotient),
+                "the run of quotient {quotient} leaves its section: {run:?}"
+            );
+            let fingerprint = |slot: u64| {
+                let rest = self.rest.as_ref().map_or(0, |rest| rest.get(slot as usize));
+                (self.table.remainder(slot), rest, self.string(slot))
+            };
+            for slot in run.slots() {
+                for other in run.slots().filter(|&other| other != slot) {
+                    let (a, b) = (fingerprint(slot), fingerprint(other));
+                    // Only keys of one digest, which nothing can tell apart, may have the same fingerprint.
+                    let twins = a.2.len() == super::fingerprint::TAIL_BITS;
+                    ensure!(
+                        (a.0, a.1) != (b.0, b.1) || twins || !a.2.is_prefix_of(b.2),
+                        "fingerprint {a:?} of quotient {quotient} is a prefix of {b:?}"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+}
