@@ -2,7 +2,7 @@
 
 /// How many keys are under way at once. Measured best between 20 and 32 on tables beyond the cache: enough to
 /// cover the latency of a miss, few enough for the processor's fill buffers.
-const RING: usize = 24;
+const RING: usize = 32;
 
 /// Answers all `keys` in order. `prepare` hashes a key and prefetches what `answer` is going to read.
 #[inline]

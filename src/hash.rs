@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use siphasher::sip128::SipHasher24;
-use twox_hash::XxHash3_128;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::Key;
 
@@ -146,7 +146,7 @@ impl KeyHasher for Xxh3 {
 
     #[inline]
     fn digest(&self, bytes: &[u8]) -> Digest {
-        Digest::from_u128(XxHash3_128::oneshot_with_seed(self.folded, bytes))
+        Digest::from_u128(xxh3_128_with_seed(bytes, self.folded))
     }
 
     #[inline]

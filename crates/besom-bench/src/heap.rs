@@ -52,7 +52,10 @@ unsafe impl GlobalAlloc for Meter {
         // SAFETY: the caller's promises are the system allocator's; the new block is unused.
         unsafe {
             let block = System.alloc(layout);
-            touch(block, 0, layout.size());
+            // Who asks for whole pages wants to say something about them first (that they be huge, for example).
+            if layout.align() < PAGE {
+                touch(block, 0, layout.size());
+            }
             count(if block.is_null() { 0 } else { layout.size() as isize });
             block
         }
