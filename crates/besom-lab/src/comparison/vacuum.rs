@@ -1,0 +1,249 @@
+//! The vacuum filter (Wang, Zhou, Shi and Qian, VLDB 2019): a cuckoo filter whose two bins of a key mostly lie
+//! near each other, and whose number of bins need not be a power of two.
+
+use besom::{FilterStats, KeyHasher, Xxh3};
+
+use super::Packed;
+use crate::random::Random;
+use crate::subject::{PlainFilter, SubjectError};
+
+const SLOTS: usize = 4;
+const KICKS: usize = 500;
+/// Keys are in four groups by two bits of their fingerprint; each group has a range of its own.
+const GROUPS: usize = 4;
+/// Tables of fewer chunks use the whole table as the range: rounding up to whole chunks would waste space.
+const FEWEST_CHUNKS: usize = 32;
+
+/// A plain vacuum filter: the comparison filter of the telescoping paper's Figure 5.
+///
+/// ```
+/// use besom_lab::comparison::VacuumFilter;
+/// use besom_lab::subject::PlainFilter;
+///
+/// let mut filter = VacuumFilter::new(1000, 11, 0.95, 7);
+/// filter.insert(b"key")?;
+/// assert!(filter.contains(b"key"));
+/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct VacuumFilter {
+    hash: Xxh3,
+    random: Random,
+    /// Fingerprints; 0 is an empty slot.
+    slots: Packed,
+    bins: usize,
+    fingerprint_bits: u32,
+    /// How far apart the two bins of a key may lie, by group; powers of two that divide `bins`. `None` for small
+    /// tables.
+    ranges: Option<[usize; GROUPS]>,
+    items: usize,
+}
+
+impl VacuumFilter {
+    /// A filter for that many keys at that load, with fingerprints of that many bits (clamped to 4..=32).
+    #[must_use]
+    pub fn new(keys: usize, fingerprint_bits: u32, load: f64, seed: u64) -> Self {
+        let fingerprint_bits = fingerprint_bits.clamp(4, 32);
+        let wanted = ((keys.max(1) as f64 / load.clamp(0.1, 1.0)) / SLOTS as f64).ceil() as usize;
+        let largest = |ranges: [usize; GROUPS]| ranges.into_iter().max().unwrap_or(1);
+        let ranges = Some(ranges(keys)).filter(|&ranges| largest(ranges) * FEWEST_CHUNKS <= wanted);
+        // All ranges divide the largest one.
+        let chunk = ranges.map_or(1, largest);
+        let bins = wanted.div_ceil(chunk) * chunk;
+        let slots = Packed::new(bins * SLOTS, fingerprint_bits);
+        let hash = Xxh3::with_seed(seed.into());
+        Self { hash, random: Random::new(seed), slots, bins, fingerprint_bits, ranges, items: 0 }
+    }
+
+    /// The fingerprint, never 0, and one of the two bins.
+    fn place(&self, key: &[u8]) -> (u32, usize) {
+        let digest = self.hash.digest(key);
+        let fingerprint = (digest.lo >> (64 - self.fingerprint_bits)) as u32;
+        let bin = ((u128::from(digest.hi) * self.bins as u128) >> 64) as usize;
+        (fingerprint.max(1), bin)
+    }
+
+    /// The other bin of a fingerprint: applying it twice leads back.
+    fn other(&self, bin: usize, fingerprint: u32) -> usize {
+        let spread = u64::from(fingerprint).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        match &self.ranges {
+            Some(ranges) => bin ^ (spread as usize & (ranges[fingerprint as usize % GROUPS] - 1)),
+            None => {
+                let distance = spread as usize % self.bins;
+                (distance + self.bins - bin) % self.bins
+            }
+        }
+    }
+
+    fn find(&self, bin: usize, fingerprint: u32) -> Option<usize> {
+        (bin * SLOTS..(bin + 1) * SLOTS).find(|&slot| self.slots.get(slot) == fingerprint)
+    }
+
+    fn put(&mut self, bin: usize, fingerprint: u32) -> bool {
+        let free = self.find(bin, 0);
+        if let Some(slot) = free {
+            self.slots.set(slot, fingerprint);
+        }
+        free.is_some()
+    }
+
+    /// Kicks fingerprints from bin to bin until one finds a free slot; takes everything back if none does.
+    fn kick(&mut self, mut fingerprint: u32, mut bin: usize) -> Result<(), SubjectError> {
+        let mut path = Vec::with_capacity(KICKS);
+        for _ in 0..KICKS {
+            let slot = bin * SLOTS + self.random.below(SLOTS as u64) as usize;
+            let kicked = self.slots.get(slot);
+            self.slots.set(slot, fingerprint);
+            path.push((slot, kicked));
+            fingerprint = kicked;
+            bin = self.other(bin, kicked);
+            if self.put(bin, fingerprint) {
+                return Ok(());
+            }
+        }
+        path.into_iter().rev().for_each(|(slot, kicked)| self.slots.set(slot, kicked));
+        let slots = self.slots.len();
+        Err(SubjectError::Failed(format!(
+            "the vacuum filter is full with {} keys in {slots} slots",
+            self.items
+        )))
+    }
+}
+
+impl PlainFilter for VacuumFilter {
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
+        let (fingerprint, bin) = self.place(key);
+        let other = self.other(bin, fingerprint);
+        if !self.put(bin, fingerprint) && !self.put(other, fingerprint) {
+            let start = if self.random.below(2) == 0 { bin } else { other };
+            self.kick(fingerprint, start)?;
+        }
+        self.items += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        let (fingerprint, bin) = self.place(key);
+        let found =
+            self.find(bin, fingerprint).or_else(|| self.find(self.other(bin, fingerprint), fingerprint));
+        if let Some(slot) = found {
+            self.slots.set(slot, 0);
+            self.items -= 1;
+        }
+        Ok(found.is_some())
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        let (fingerprint, bin) = self.place(key);
+        self.find(bin, fingerprint).is_some()
+            || self.find(self.other(bin, fingerprint), fingerprint).is_some()
+    }
+
+    fn stats(&self) -> FilterStats {
+        let mut stats = FilterStats::default();
+        stats.items = self.items;
+        stats.slots = self.slots.len();
+        stats.load = self.items as f64 / self.slots.len() as f64;
+        stats.bits = self.slots.bits();
+        stats
+    }
+}
+
+/// The smallest ranges that leave no chunk overfull, from the paper's estimate of the fullest chunk. The last
+/// group's is doubled, so that keys of full chunks find a way out.
+fn ranges(keys: usize) -> [usize; GROUPS] {
+    let mut ranges = std::array::from_fn(|group| range(keys, 1.0 - group as f64 / GROUPS as f64));
+    ranges[GROUPS - 1] *= 2;
+    ranges
+}
+
+/// The smallest power of two for which the fullest chunk is expected to have room when a `share` of the keys is
+/// confined to chunks of that size.
+fn range(keys: usize, share: f64) -> usize {
+    const LOAD: f64 = 0.95;
+    const FULL: f64 = 0.97;
+    let keys = keys as f64;
+    let mut range = 1_usize;
+    loop {
+        let bins = (keys / (SLOTS as f64 * LOAD * range as f64)).ceil() * range as f64;
+        let chunks = bins / range as f64;
+        let confined = SLOTS as f64 * share * bins * LOAD;
+        let mean = confined / chunks;
+        let fullest = mean + 1.5 * (2.0 * mean * chunks.ln().max(0.0)).sqrt();
+        if fullest < FULL * (SLOTS * range) as f64 || chunks <= 1.0 {
+            return range;
+        }
+        range *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::workload::Uniform;
+
+    #[test]
+    fn fills_to_95_percent_and_finds_everything() {
+        for keys in [1, 10, 1000, 100_000, 1 << 18, 3_000_000] {
+            let mut filter = VacuumFilter::new(keys, 12, 0.95, 1);
+            let stored: Vec<u64> = Uniform::new(1).take(keys).collect();
+            stored.iter().for_each(|key| filter.insert(&key.to_le_bytes()).unwrap());
+            assert!(stored.iter().all(|key| filter.contains(&key.to_le_bytes())));
+            let stats = PlainFilter::stats(&filter);
+            assert_eq!(stats.items, keys);
+            assert!(keys < 1000 || stats.load > 0.92, "{keys}: {}", stats.load);
+        }
+    }
+
+    #[test]
+    fn false_positives_are_as_the_fingerprints_say() {
+        let mut filter = VacuumFilter::new(300_000, 12, 0.95, 2);
+        Uniform::new(1).take(300_000).for_each(|key| filter.insert(&key.to_le_bytes()).unwrap());
+        let found = Uniform::new(2).take(1_000_000).filter(|key| filter.contains(&key.to_le_bytes())).count();
+        let expected = 1e6 * 2.0 * SLOTS as f64 * 0.95 / 4096.0;
+        assert!((found as f64 / expected - 1.0).abs() < 0.15, "{found}, not {expected}");
+    }
+
+    #[test]
+    fn behaves_like_a_multiset_that_may_say_yes_too_often() {
+        let mut random = Random::new(3);
+        let mut filter = VacuumFilter::new(40, 6, 0.95, 3);
+        let mut model: HashMap<u64, usize> = HashMap::new();
+        let (mut full, mut len) = (0, 0);
+        for _ in 0..20_000 {
+            let key = random.below(60);
+            let count = model.entry(key).or_default();
+            if random.below(2) == 0 {
+                match filter.insert(&key.to_le_bytes()) {
+                    Ok(()) => (*count, len) = (*count + 1, len + 1),
+                    Err(_) => full += 1,
+                }
+            } else if *count > 0 {
+                assert_eq!(filter.remove(&key.to_le_bytes()), Ok(true));
+                (*count, len) = (*count - 1, len - 1);
+            }
+            assert_eq!(PlainFilter::stats(&filter).items, len);
+            for (key, _) in model.iter().filter(|(_, count)| **count > 0) {
+                assert!(filter.contains(&key.to_le_bytes()));
+            }
+        }
+        assert!(full > 0, "the table never was full");
+    }
+
+    #[test]
+    fn the_other_bin_leads_back() {
+        for keys in [1000, 3_000_000] {
+            let filter = VacuumFilter::new(keys, 10, 0.95, 4);
+            assert_eq!(filter.ranges.is_some(), keys > 1000);
+            for bin in (0..filter.bins).step_by(997) {
+                for fingerprint in 1..1024 {
+                    let other = filter.other(bin, fingerprint);
+                    assert!(other < filter.bins);
+                    assert_eq!(filter.other(other, fingerprint), bin);
+                }
+            }
+        }
+    }
+}
