@@ -6,13 +6,13 @@ use besom::game::{Adversary, Answers, FreshKeys, Rules};
 /// so that whichever state it is in, one of them is a false positive.
 ///
 /// It asks |Q| = (1 + 1/k) · n^(1 − 1/k)/ε random queries in k preliminary rounds, after which only unfixable sets
-/// still cause false positives, and in k testing rounds, which tell their members Q_d. Then it tries orders: k
-/// members of Q_d, one after the other, twice. An order in which every look-up gets through follows the states of
+/// still cause false positives, and in k testing rounds, which tell their members `Q_d`. Then it tries orders: k
+/// members of `Q_d`, one after the other, twice. An order in which every look-up gets through follows the states of
 /// the stored key around, and the first of it is next. (The paper writes |Q| with the N slots of one table and
 /// the ε of one fingerprint; N/ε is then n/ε with the ε of the whole filter.)
 ///
 /// Where the states do not follow each other in a fixed order (the swapping filter), no order may be found; the
-/// guess is then a member of Q_d other than the last that got through, which is right once in k − 1 times.
+/// guess is then a member of `Q_d` other than the last that got through, which is right once in k − 1 times.
 #[derive(Debug, Clone)]
 pub struct UnfixableSet {
     seed: u64,
@@ -43,7 +43,9 @@ impl UnfixableSet {
         let mut queries: Vec<[u8; 8]> = keys.by_ref().take(Self::queries(rules, self.states)).collect();
         for _ in 0..self.states {
             keys.shuffle(&mut queries);
-            queries.iter().for_each(|key| drop(oracle.lookup(key)));
+            for key in &queries {
+                oracle.lookup(key);
+            }
         }
         let mut suspects: Vec<Suspect> = Vec::new();
         for _ in 0..self.states {

@@ -57,9 +57,10 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<Outcome, JournalError> {
     let (journal, mut finished) = Journal::open(&options.folder, setting, options.resume)?;
-    let mut jobs = VecDeque::new();
+    let (mut jobs, mut order) = (VecDeque::new(), HashMap::new());
     for experiment in experiments {
         for task in experiment.tasks(setting) {
+            order.insert((experiment.name().to_owned(), task.id.clone()), order.len());
             if !finished.contains_key(&(experiment.name().to_owned(), task.id.clone())) {
                 jobs.push_back(Job { experiment: experiment.name(), task });
             }
@@ -79,7 +80,11 @@ pub fn run(
     let Board { finished: new, failures, progress, .. } = board;
     unpoisoned(progress.into_inner()).done();
     finished.extend(unpoisoned(new.into_inner()));
-    Ok(Outcome { points: by_experiment(finished), failures: unpoisoned(failures.into_inner()), undone })
+    Ok(Outcome {
+        points: by_experiment(finished, &order),
+        failures: unpoisoned(failures.into_inner()),
+        undone,
+    })
 }
 
 type Finished = HashMap<(String, String), Vec<Point>>;
@@ -128,12 +133,15 @@ impl Board<'_> {
     }
 }
 
-fn by_experiment(finished: Finished) -> HashMap<String, Points> {
-    // Tasks finish in any order; their names give the points one that is the same every time.
-    let mut tasks: Vec<_> = finished.into_iter().collect();
-    tasks.sort_by(|(a, _), (b, _)| a.cmp(b));
+/// Points by experiment, in the order of its tasks, in whichever order these finished. What a journal holds of
+/// experiments or tasks that this run does not have is left out.
+fn by_experiment(finished: Finished, order: &HashMap<(String, String), usize>) -> HashMap<String, Points> {
+    let place = |task: &(String, String)| order.get(task).copied();
+    let mut tasks: Vec<_> =
+        finished.into_iter().filter_map(|(id, points)| Some((place(&id)?, id, points))).collect();
+    tasks.sort_by_key(|(place, ..)| *place);
     let mut grouped: HashMap<String, Vec<Point>> = HashMap::new();
-    for ((experiment, _), points) in tasks {
+    for (_, (experiment, _), points) in tasks {
         grouped.entry(experiment).or_default().extend(points);
     }
     grouped.into_iter().map(|(name, points)| (name, points.into_iter().collect())).collect()

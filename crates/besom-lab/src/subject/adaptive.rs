@@ -1,25 +1,63 @@
 //! Adaptive filters of the library as subjects.
 
-use besom::{Adaptation, Adaptive, Change, FilterStats, MemoryRemote, Remote};
+use besom::{Adaptation, Adaptive, Change, FilterStats, MemoryRemote, MissingEntry, Remote};
 
 use super::{RemoteAccesses, Subject, SubjectError};
 
-/// An adaptive filter with its remote in memory.
+/// An adaptive filter with its remote.
 #[derive(Debug)]
 pub struct Adapting<F> {
     filter: F,
-    remote: CountingRemote<MemoryRemote>,
+    remote: CountingRemote<LabRemote>,
 }
 
 impl<F: Adaptive> Adapting<F> {
-    /// A filter without keys.
+    /// A filter without keys, and a remote in memory.
     pub fn new(filter: F) -> Self {
-        Self { filter, remote: CountingRemote::new(MemoryRemote::new()) }
+        Self::with_remote(filter, RemoteKind::Memory)
     }
 
-    /// The filter.
-    pub fn filter(&self) -> &F {
-        &self.filter
+    /// A filter without keys, and a remote of this kind.
+    pub fn with_remote(filter: F, kind: RemoteKind) -> Self {
+        let remote = match kind {
+            RemoteKind::Memory => LabRemote::Memory(MemoryRemote::new()),
+            RemoteKind::Nothing => LabRemote::Nothing,
+        };
+        Self { filter, remote: CountingRemote::new(remote) }
+    }
+}
+
+/// What an adaptive filter's remote does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RemoteKind {
+    /// It keeps the keys in memory.
+    #[default]
+    Memory,
+    /// It stores nothing: to measure what an insertion costs the filter itself. Repairs and removals need more.
+    Nothing,
+}
+
+#[derive(Debug)]
+enum LabRemote {
+    Memory(MemoryRemote),
+    Nothing,
+}
+
+impl Remote for LabRemote {
+    type Error = MissingEntry;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), MissingEntry> {
+        match self {
+            Self::Memory(remote) => remote.read(address, visit),
+            Self::Nothing => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
+        match self {
+            Self::Memory(remote) => remote.apply(changes),
+            Self::Nothing => Ok(()),
+        }
     }
 }
 

@@ -12,51 +12,60 @@ mod trial;
 use besom::{Adaptation, FilterStats};
 use thiserror::Error;
 
-pub use adaptive::{Adapting, CountingRemote};
+pub use adaptive::{Adapting, CountingRemote, RemoteKind};
 pub use plain::{Plain, PlainFilter};
-pub use registry::{Entry, find, registry};
+pub use registry::{Entry, build, find, registry};
 pub use trial::{Answer, Counts, Trial};
 
+/// How much space a filter of the registry gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Space {
+    /// Bits per *slot*, metadata and adaptivity bits included: how the papers compare at equal space. With 11, a
+    /// telescoping or extension filter has remainders of 8 bits, a swapping or cuckooing filter fingerprints of
+    /// 11, a cyclic filter with s selector bits fingerprints of 11 − s.
+    SlotBits(u32),
+    /// As much as the filter needs for this false-positive rate.
+    Rate(f64),
+}
+
 /// What a filter of the registry is built from. Filters that are compared get the same one.
-///
-/// Space is counted as the papers do it: in bits per *slot*, metadata and adaptivity bits included, at a given
-/// load. With `slot_bits` = 11 a telescoping or extension filter has remainders of 8 bits, a swapping or
-/// cuckooing filter fingerprints of 11, a cyclic filter with s selector bits fingerprints of 11 − s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spec {
     /// How many keys will be stored.
     pub keys: usize,
-    /// Bits per slot, all included.
-    pub slot_bits: u32,
+    /// How much space they get.
+    pub space: Space,
     /// The share of slots in use when all keys are stored.
     pub load: f64,
     /// The seed of the filter's hash function.
     pub seed: u64,
+    /// What the remote of an adaptive filter does.
+    pub remote: RemoteKind,
 }
 
 impl Spec {
     /// The papers' setting: 11 bits a slot at load 0.95.
     #[must_use]
     pub fn new(keys: usize, seed: u64) -> Self {
-        Self { keys, slot_bits: 11, load: 0.95, seed }
+        Self { keys: keys.max(1), space: Space::SlotBits(11), load: 0.95, seed, remote: RemoteKind::Memory }
     }
 
     /// The same spec with other bits per slot.
     #[must_use]
-    pub fn slot_bits(self, slot_bits: u32) -> Self {
-        Self { slot_bits, ..self }
+    pub fn slot_bits(self, bits: u32) -> Self {
+        Self { space: Space::SlotBits(bits), ..self }
     }
 
-    /// The bits that one key may take: what filters without slots are given.
+    /// The same spec with the space that a false-positive rate takes.
     #[must_use]
-    pub fn bits_per_key(&self) -> f64 {
-        f64::from(self.slot_bits) / self.load
+    pub fn rate(self, rate: f64) -> Self {
+        Self { space: Space::Rate(rate), ..self }
     }
 
-    /// All bits that the filter may take.
+    /// The same spec with another load.
     #[must_use]
-    pub fn bits(&self) -> f64 {
-        self.bits_per_key() * self.keys as f64
+    pub fn load(self, load: f64) -> Self {
+        Self { load, ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Filters that do not adapt, as subjects.
 
-use besom::{Adaptation, FilterStats};
+use besom::{Adaptation, BloomFilter, Filter, FilterStats, QuotientFilter};
 
 use super::{RemoteAccesses, Subject, SubjectError};
 
@@ -58,5 +58,37 @@ impl<F: PlainFilter> Subject for Plain<F> {
 
     fn remote(&self) -> RemoteAccesses {
         RemoteAccesses::default()
+    }
+}
+
+impl PlainFilter for QuotientFilter {
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
+        Self::insert(self, key).map_err(|error| SubjectError::Failed(error.to_string()))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        Ok(Self::remove(self, key))
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        Filter::contains(self, key)
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
+    }
+}
+
+impl PlainFilter for BloomFilter {
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
+        Self::insert(self, key).map_err(|error| SubjectError::Failed(error.to_string()))
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        Filter::contains(self, key)
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
     }
 }

@@ -1,6 +1,12 @@
 //! The registry: one line per filter.
 
-use super::{Spec, Subject, SubjectError};
+use besom::{
+    Adaptive, BloomFilter, BuildError, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Filter,
+    Overflow, QuotientFilter, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter,
+};
+
+use super::{Adapting, Plain, Space, Spec, Subject, SubjectError};
+use crate::comparison::{Cached, VacuumFilter};
 
 /// A filter that can be built.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +17,12 @@ pub struct Entry {
     pub adaptive: bool,
     /// Whether keys can be removed from it.
     pub removal: bool,
-    build: fn(&Spec) -> Result<Box<dyn Subject>, String>,
+    /// In how many states a stored key can be, where that is a small number: what an adversary knows of it.
+    pub states: Option<u32>,
+    build: Build,
 }
+
+type Build = fn(&Spec) -> Result<Box<dyn Subject>, String>;
 
 impl Entry {
     /// Builds the filter.
@@ -23,12 +33,20 @@ impl Entry {
     pub fn build(&self, spec: &Spec) -> Result<Box<dyn Subject>, SubjectError> {
         (self.build)(spec).map_err(|reason| SubjectError::Build { name: self.name, reason })
     }
+
+    const fn adaptive(name: &'static str, states: Option<u32>, build: Build) -> Self {
+        Self { name, adaptive: true, removal: true, states, build }
+    }
+
+    const fn plain(name: &'static str, removal: bool, build: Build) -> Self {
+        Self { name, adaptive: false, removal, states: None, build }
+    }
 }
 
 /// All filters, in the order of reports.
 #[must_use]
 pub fn registry() -> &'static [Entry] {
-    &REGISTRY
+    REGISTRY
 }
 
 /// The filter of this name.
@@ -43,4 +61,162 @@ pub fn find(name: &str) -> Result<&'static Entry, SubjectError> {
         .ok_or_else(|| SubjectError::Unknown { name: name.to_owned() })
 }
 
-const REGISTRY: [Entry; 0] = [];
+/// Builds the filter of this name.
+///
+/// # Errors
+///
+/// If there is none, or its builder refuses.
+pub fn build(name: &str, spec: &Spec) -> Result<Box<dyn Subject>, SubjectError> {
+    find(name)?.build(spec)
+}
+
+/// A filter of the cuckoo family by its type, the spec and a call that chooses its shape.
+macro_rules! cuckoo {
+    ($filter:ty, $spec:expr $(, $shape:ident)?) => {{
+        let builder = <$filter>::builder().capacity($spec.keys).max_load($spec.load).seed($spec.seed)$(.$shape())?;
+        let builder = match $spec.space {
+            Space::SlotBits(bits) => builder.slot_bits(bits),
+            Space::Rate(rate) => builder.false_positive_rate(rate),
+        };
+        adapting(builder.build(), $spec)
+    }};
+}
+
+/// A filter on the quotient table by its type, the spec, the bits of a slot that are no remainder, and further
+/// calls on its builder.
+macro_rules! on_quotients {
+    ($filter:ty, $spec:expr, $overhead:expr $(, $call:ident($value:expr))*) => {
+        <$filter>::builder()
+            .capacity($spec.keys)
+            .max_load($spec.load)
+            .seed($spec.seed)
+            .false_positive_rate(rate($spec, $overhead))
+            $(.$call($value))*
+            .build()
+    };
+}
+
+const REGISTRY: &[Entry] = &[
+    Entry::adaptive("telescoping", None, |spec| adapting(on_quotients!(TelescopingFilter, spec, 3), spec)),
+    Entry::adaptive("telescoping-reset", None, |spec| {
+        adapting(on_quotients!(TelescopingFilter, spec, 3, overflow(Overflow::Reset)), spec)
+    }),
+    Entry::adaptive("telescoping-uncompressed", None, |spec| {
+        adapting(on_quotients!(UncompressedTelescopingFilter, spec, 3), spec)
+    }),
+    Entry::adaptive("extension", None, |spec| adapting(on_quotients!(ExtensionFilter, spec, 3), spec)),
+    Entry::adaptive("extension-reset", None, |spec| {
+        adapting(on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)), spec)
+    }),
+    Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
+    Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
+    Entry::adaptive("cyclic-2", Some(4), |spec| cuckoo!(CyclicFilter::<2>, spec)),
+    Entry::adaptive("cyclic-3", Some(8), |spec| cuckoo!(CyclicFilter::<3>, spec)),
+    Entry::adaptive("swapping", Some(4), |spec| cuckoo!(SwappingFilter, spec)),
+    Entry {
+        adaptive: false,
+        ..Entry::adaptive("cuckoo", None, |spec| cuckoo!(CuckooFilter, spec, four_by_one))
+    },
+    Entry::plain("quotient", true, |spec| Ok(Box::new(Plain(quotient(spec)?)))),
+    Entry::plain("bloom", false, |spec| Ok(Box::new(Plain(bloom(spec)?)))),
+    Entry::plain("vacuum", true, |spec| Ok(Box::new(Plain(vacuum(spec))))),
+    Entry { adaptive: true, ..Entry::plain("quotient-cache", true, quotient_with_cache) },
+];
+
+/// Metadata and adaptivity bits of a slot on the quotient table, as the papers count them: 2.125 + 0.875.
+const QUOTIENT_OVERHEAD: u32 = 3;
+
+/// The false-positive rate that makes a quotient filter take remainders as long as the spec allows.
+fn rate(spec: &Spec, overhead: u32) -> f64 {
+    match spec.space {
+        Space::SlotBits(bits) => 0.5_f64.powi(bits.saturating_sub(overhead) as i32),
+        Space::Rate(rate) => rate,
+    }
+}
+
+fn adapting<F: Adaptive + Send + 'static>(
+    filter: Result<F, BuildError>,
+    spec: &Spec,
+) -> Result<Box<dyn Subject>, String> {
+    let filter = filter.map_err(|error| error.to_string())?;
+    Ok(Box::new(Adapting::with_remote(filter, spec.remote)))
+}
+
+fn quotient(spec: &Spec) -> Result<QuotientFilter, String> {
+    on_quotients!(QuotientFilter, spec, QUOTIENT_OVERHEAD).map_err(|error| error.to_string())
+}
+
+/// A Bloom filter of as many bits as the slots have.
+fn bloom(spec: &Spec) -> Result<BloomFilter, String> {
+    let rate = match spec.space {
+        Space::SlotBits(bits) => 0.5_f64.powf(f64::from(bits) / spec.load * std::f64::consts::LN_2),
+        Space::Rate(rate) => rate,
+    };
+    let builder = BloomFilter::builder().capacity(spec.keys).false_positive_rate(rate).seed(spec.seed);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn vacuum(spec: &Spec) -> VacuumFilter {
+    let bits = match spec.space {
+        Space::SlotBits(bits) => bits,
+        // A query is compared with eight slots.
+        Space::Rate(rate) => (8.0 * spec.load / rate).log2().ceil() as u32,
+    };
+    VacuumFilter::new(spec.keys, bits, spec.load, spec.seed)
+}
+
+/// A plain quotient filter, and a cache of whole 64-bit keys in what the papers' filters spend on adaptivity.
+fn quotient_with_cache(spec: &Spec) -> Result<Box<dyn Subject>, String> {
+    const KEY_BITS: usize = 64;
+    let filter = quotient(spec)?;
+    let slots = spec.keys as f64 / spec.load;
+    let budget = match spec.space {
+        Space::SlotBits(bits) => f64::from(bits) * slots,
+        Space::Rate(rate) => (f64::from(QUOTIENT_OVERHEAD) + (spec.load / rate).log2().ceil()) * slots,
+    };
+    let room = budget as usize / KEY_BITS;
+    let entries = room.saturating_sub(Filter::stats(&filter).bits.div_ceil(KEY_BITS));
+    Ok(Box::new(Cached::new(filter, entries, KEY_BITS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Answer, Trial};
+    use super::*;
+    use crate::workload::Uniform;
+
+    /// Every filter of the registry can be filled as the papers do it, keeps its keys, adapts if it says so, and
+    /// takes the space it was given.
+    #[test]
+    fn every_filter_does_what_its_entry_says() {
+        for entry in registry() {
+            for spec in [Spec::new(4000, 1), Spec::new(4000, 2).rate(1.0 / 64.0)] {
+                let mut trial = Trial::new(entry.build(&spec).unwrap());
+                let stored: Vec<[u8; 8]> = Uniform::new(1).take(4000).map(u64::to_le_bytes).collect();
+                stored.iter().for_each(|key| assert!(trial.insert(key).unwrap()));
+                let queries: Vec<[u8; 8]> = Uniform::new(2).take(20_000).map(u64::to_le_bytes).collect();
+                let (mut found, mut again) = (0, 0);
+                for key in &queries {
+                    if trial.lookup(key).unwrap().is_false_positive() {
+                        found += 1;
+                        again += usize::from(trial.lookup(key).unwrap().is_false_positive());
+                    }
+                }
+                // A cyclic filter cannot repair a key that collides in each of its states.
+                let expected = if entry.adaptive { 0..found / 4 } else { found..found + 1 };
+                assert!(expected.contains(&again), "{}: {again} of {found}", entry.name);
+                assert!(found > 10 && found < 1000, "{}: {found}", entry.name);
+                stored.iter().for_each(|key| assert_eq!(trial.lookup(key), Ok(Answer::Positive)));
+                let bits = trial.stats().bits_per_key();
+                let most = if entry.name == "telescoping-uncompressed" { 20.0 } else { 17.0 };
+                assert!(bits > 6.0 && bits < most, "{}: {bits} bits a key", entry.name);
+                assert_eq!(trial.remove(&stored[0]).is_ok(), entry.removal, "{}", entry.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error() {
+        assert!(matches!(build("no-such", &Spec::new(1, 1)), Err(SubjectError::Unknown { .. })));
+    }
+}
