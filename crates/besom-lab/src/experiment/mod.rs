@@ -6,8 +6,21 @@
 //!
 //! To add one: write a module with a type that implements [`Experiment`], and give it a line in [`all`].
 
+mod adaptivity_bits;
+mod adversarial;
+mod cache;
+mod contest;
+mod firehose;
+mod games;
 mod point;
+mod remote_accesses;
 mod setting;
+mod support_traces;
+mod sustained;
+mod telescoping_traces;
+mod theorems;
+mod throughput;
+mod trace;
 
 use std::fmt;
 
@@ -34,7 +47,19 @@ pub trait Experiment: Sync {
 /// All experiments, in the order in which they are run and reported.
 #[must_use]
 pub fn all() -> Vec<Box<dyn Experiment>> {
-    vec![]
+    vec![
+        Box::new(firehose::Firehose::ActiveSet),
+        Box::new(firehose::Firehose::PowerLaw),
+        Box::new(telescoping_traces::TelescopingTraces),
+        Box::new(adversarial::Adversarial),
+        Box::new(throughput::Throughput),
+        Box::new(cache::CacheQuestion),
+        Box::new(support_traces::SupportTraces),
+        Box::new(theorems::Theorems),
+        Box::new(sustained::Sustained),
+        Box::new(adaptivity_bits::AdaptivityBits),
+        Box::new(remote_accesses::RemoteAccess),
+    ]
 }
 
 /// An independent piece of work of an experiment.

@@ -1,0 +1,204 @@
+//! Filters side by side: the same keys stored, the same queries asked, every false positive reported.
+
+use super::{Point, Points, TaskError};
+use crate::report::{Axis, Column, Line, Plot, Table, compact, with_interval};
+use crate::subject::{Spec, Subject, SubjectError, build, find};
+
+/// Some filters of the registry in one stream of queries.
+pub(super) struct Contest {
+    contestants: Vec<Contestant>,
+    stored: Vec<u64>,
+    queries: u64,
+}
+
+struct Contestant {
+    name: &'static str,
+    subject: Box<dyn Subject>,
+    false_positives: u64,
+}
+
+impl Contest {
+    /// Builds the filters of these names from one spec.
+    pub(super) fn new(names: &[&'static str], spec: &Spec) -> Result<Self, SubjectError> {
+        let build = |&name: &&'static str| {
+            build(name, spec).map(|subject| Contestant { name, subject, false_positives: 0 })
+        };
+        let contestants = names.iter().map(build).collect::<Result<_, _>>()?;
+        Ok(Self { contestants, stored: Vec::with_capacity(spec.keys), queries: 0 })
+    }
+
+    /// Stores a key in all filters.
+    pub(super) fn store(&mut self, key: u64) -> Result<(), SubjectError> {
+        for Contestant { name, subject, .. } in &mut self.contestants {
+            let stored = subject.insert(&key.to_le_bytes());
+            stored.map_err(|error| SubjectError::Failed(format!("{name}: {error}")))?;
+        }
+        self.stored.push(key);
+        Ok(())
+    }
+
+    /// Asks all filters about a key that is not stored.
+    #[inline]
+    pub(super) fn query(&mut self, key: u64) -> Result<(), SubjectError> {
+        self.queries += 1;
+        let key = key.to_le_bytes();
+        for contestant in &mut self.contestants {
+            if contestant.subject.contains(&key) {
+                contestant.false_positives += 1;
+                contestant.subject.adapt(&key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The points of this contest at `x`: rate, bits a key, and what it cost to adapt.
+    ///
+    /// Fails if a filter has lost a stored key meanwhile.
+    pub(super) fn finish(self, panel: &str, x: f64, run: u32) -> Result<Vec<Point>, TaskError> {
+        let mut points = Vec::new();
+        for Contestant { name, subject, false_positives } in self.contestants {
+            if let Some(lost) = self.stored.iter().find(|key| !subject.contains(&key.to_le_bytes())) {
+                let key = lost.to_le_bytes().to_vec();
+                return Err(format!("{name}: {}", SubjectError::FalseNegative { key }).into());
+            }
+            let stats = subject.stats();
+            points.push(
+                Point::new(name, x, run)
+                    .in_panel(panel)
+                    .with("rate", false_positives as f64 / self.queries.max(1) as f64)
+                    .with("false positives", false_positives as f64)
+                    .with("queries", self.queries as f64)
+                    .with("keys", self.stored.len() as f64)
+                    .with("bits", stats.bits_per_key())
+                    .with("resets", stats.resets as f64)
+                    .with("spills", stats.spills as f64)
+                    .with("rebuilds", stats.rebuilds as f64),
+            );
+        }
+        Ok(points)
+    }
+}
+
+/// Those of the names that are registered. Experiments name filters of the whole project; a build without some of
+/// them still measures the others.
+pub(super) fn present(names: &[&'static str]) -> Vec<&'static str> {
+    names.iter().copied().filter(|name| find(name).is_ok()).collect()
+}
+
+/// A plot of false-positive rates, one line per filter.
+pub(super) fn rate_plot(points: &Points, panel: &str, id: &str, title: &str, x: Axis) -> Plot {
+    let mut plot = Plot::lines(id, title, x, Axis::log("false-positive rate"));
+    for series in points.series(panel) {
+        plot.line(Line::new(series, points.curve(panel, series, "rate")));
+    }
+    plot
+}
+
+/// A table of false-positive rates: one row per filter, with its bits per key.
+pub(super) fn rate_table(points: &Points, panel: &str, caption: &str, x: &str) -> Table {
+    let xs = points.xs(panel);
+    let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
+    columns.extend(xs.iter().map(|value| Column::number(format!("{x} {}", compact(*value)))));
+    let mut table = Table::new(caption, columns);
+    for series in points.series(panel) {
+        let mut row = vec![series.to_owned(), bits_range(points, panel, series)];
+        row.extend(xs.iter().map(|&x| {
+            points.summary(panel, series, x, "rate").map_or_else(String::new, |rate| with_interval(&rate))
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// A table of the bits per key behind those rates, for filters whose memory grows as they adapt.
+pub(super) fn bits_table(points: &Points, panel: &str, x: &str) -> Table {
+    let xs = points.xs(panel);
+    let mut columns = vec![Column::text("filter")];
+    columns.extend(xs.iter().map(|value| Column::number(format!("{x} {}", compact(*value)))));
+    let mut table = Table::new("Bits a key at the end of the run, side tables included", columns);
+    for series in points.series(panel) {
+        let cell = |x: f64| points.mean(panel, series, x, "bits").map(compact).unwrap_or_default();
+        table.row([series.to_owned()].into_iter().chain(xs.iter().map(|x| cell(*x))));
+    }
+    table
+}
+
+/// The bits a key of a filter: one number, or the smallest and the largest if they differ visibly.
+pub(super) fn bits_range(points: &Points, panel: &str, series: &str) -> String {
+    let here = |point: &&Point| point.panel == panel && point.series == series;
+    let bits = points.all().iter().filter(here).filter_map(|point| point.values.get("bits").copied());
+    let (low, high) = bits.fold((f64::INFINITY, 0_f64), |(low, high), bits| (low.min(bits), high.max(bits)));
+    match (compact(low), compact(high)) {
+        _ if low > high => String::new(),
+        (low, high) if low == high => low,
+        (low, high) => format!("{low} to {high}"),
+    }
+}
+
+/// At each x of a panel that `wanted` accepts: the mean of one series over the smallest mean of the `rivals`, and
+/// whether their intervals leave it open which is smaller.
+pub(super) fn against_best(
+    points: &Points,
+    panel: &str,
+    series: &str,
+    rivals: &[&str],
+    wanted: impl Fn(f64) -> bool,
+) -> Vec<Comparison> {
+    let compare = |x: f64| {
+        let own = points.summary(panel, series, x, "rate")?;
+        let rivals = rivals.iter().filter(|rival| **rival != series);
+        let (rival, best) = rivals
+            .filter_map(|rival| Some((*rival, points.summary(panel, rival, x, "rate")?)))
+            .min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))?;
+        let ratio = own.mean / best.mean;
+        let tied = own.low <= best.high && best.low <= own.high;
+        Some(Comparison { x, ratio, rival: rival.to_owned(), tied })
+    };
+    points.xs(panel).into_iter().filter(|x| wanted(*x)).filter_map(compare).collect()
+}
+
+/// One series against the best of its rivals at one x.
+#[derive(Debug, Clone)]
+pub(super) struct Comparison {
+    pub(super) x: f64,
+    /// Its mean over the best rival's: below 1, it wins.
+    pub(super) ratio: f64,
+    pub(super) rival: String,
+    /// Whether the confidence intervals overlap.
+    pub(super) tied: bool,
+}
+
+impl Comparison {
+    /// Whether it is the best, or its interval overlaps the best one's.
+    pub(super) fn holds(&self) -> bool {
+        self.ratio <= 1.0 || self.tied || self.ratio.is_nan()
+    }
+}
+
+/// `1: 0.62 (swapping), 20: 1.1 (cyclic-2, intervals overlap)`.
+pub(super) fn describe(comparisons: &[Comparison]) -> String {
+    let each = comparisons.iter().map(|Comparison { x, ratio, rival, tied }| {
+        let remark = if *tied { ", intervals overlap" } else { "" };
+        format!("{}: {} ({rival}{remark})", compact(*x), compact(*ratio))
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The ratios of two series' means at each x that `wanted` accepts.
+pub(super) fn ratios(
+    points: &Points,
+    panel: &str,
+    upper: &str,
+    lower: &str,
+    wanted: impl Fn(f64) -> bool,
+) -> Vec<(f64, f64)> {
+    let ratio =
+        |x: f64| Some((x, points.mean(panel, upper, x, "rate")? / points.mean(panel, lower, x, "rate")?));
+    points.xs(panel).into_iter().filter(|x| wanted(*x)).filter_map(ratio).collect()
+}
+
+/// `0.62 at 1, 0.7 at 20`.
+pub(super) fn list(ratios: &[(f64, f64)]) -> String {
+    let each = ratios.iter().map(|(x, ratio)| format!("{} at {}", compact(*ratio), compact(*x)));
+    each.collect::<Vec<_>>().join(", ")
+}

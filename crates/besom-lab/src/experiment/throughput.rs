@@ -1,0 +1,189 @@
+//! 001, Figure 5: throughput of insertions and queries over the load.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use super::contest::{bits_range, present};
+use super::{Experiment, Point, Points, Setting, Task, TaskError};
+use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact, with_interval};
+use crate::subject::{RemoteKind, Spec, build};
+use crate::workload::{ActiveSet, ActiveSetShape, Uniform};
+
+/// Both plots.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Throughput;
+
+const FILTERS: [&str; 6] =
+    ["telescoping", "telescoping-uncompressed", "extension", "broom", "quotient", "vacuum"];
+const LOADS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+
+fn slots(setting: &Setting) -> usize {
+    setting.pick(1 << 20, 1 << 24)
+}
+
+fn queries(setting: &Setting) -> usize {
+    setting.pick(1_000_000, 10_000_000)
+}
+
+/// Fills a filter from load to load and measures each stretch; asks the active set's queries at each load.
+fn measure(
+    setting: &Setting,
+    filter: &'static str,
+    remote: RemoteKind,
+    run: u32,
+) -> Result<Vec<Point>, TaskError> {
+    let slots = slots(setting);
+    let most = (slots as f64 * 0.95) as usize;
+    let spec = Spec { remote, ..Spec::new(most, setting.seed("filter", run)) };
+    let mut subject = build(filter, &spec)?;
+    let stored: Vec<[u8; 8]> =
+        Uniform::new(setting.seed("stored", run)).take(most).map(u64::to_le_bytes).collect();
+    let asked: Vec<[u8; 8]> = ActiveSet::with_shape(ActiveSetShape::default(), setting.seed("queries", run))
+        .take(queries(setting))
+        .map(u64::to_le_bytes)
+        .collect();
+    let (mut points, mut inserted) = (Vec::new(), 0);
+    for load in LOADS {
+        let until = ((slots as f64 * load) as usize).min(most);
+        let start = Instant::now();
+        for key in &stored[inserted..until] {
+            subject.insert(key)?;
+        }
+        let insertions = (until - inserted) as f64 / start.elapsed().as_secs_f64() / 1e6;
+        inserted = until;
+        let panel = match remote {
+            RemoteKind::Memory => "insert, remote in memory",
+            RemoteKind::Nothing => "insert",
+        };
+        points.push(Point::new(filter, load, run).in_panel(panel).with("speed", insertions));
+        // Without the remote there is nothing to repair with.
+        if remote == RemoteKind::Nothing {
+            continue;
+        }
+        let start = Instant::now();
+        let mut found = 0_u64;
+        for key in &asked {
+            if subject.contains(black_box(key)) {
+                found += 1;
+                subject.adapt(key)?;
+            }
+        }
+        let speed = asked.len() as f64 / start.elapsed().as_secs_f64() / 1e6;
+        let point = Point::new(filter, load, run).in_panel("query").with("speed", speed);
+        let point = point.with("rate", found as f64 / asked.len() as f64);
+        points.push(point.with("bits", subject.stats().bits as f64 / most as f64));
+    }
+    Ok(points)
+}
+
+impl Experiment for Throughput {
+    fn name(&self) -> &'static str {
+        "001-figure-5-throughput"
+    }
+
+    fn title(&self) -> &'static str {
+        "Throughput over the load"
+    }
+
+    fn tasks(&self, setting: &Setting) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        for run in 0..setting.repetitions(3, 10) {
+            for filter in present(&FILTERS) {
+                for (remote, name) in
+                    [(RemoteKind::Memory, "with a remote"), (RemoteKind::Nothing, "without a remote")]
+                {
+                    let setting = setting.clone();
+                    let cost = 6.0 * queries(&setting) as f64 + 10.0 * slots(&setting) as f64;
+                    let task = Task::new(format!("{filter}, {name}, run {run}"), cost, move || {
+                        measure(&setting, filter, remote, run)
+                    });
+                    tasks.push(task.timed());
+                }
+            }
+        }
+        tasks
+    }
+
+    fn report(&self, setting: &Setting, points: &Points) -> Section {
+        let section = Section::new()
+            .note(format!(
+                "{} slots, 8-bit remainders (vacuum: 11-bit fingerprints), one thread, machine and command as at the top of the page. Insertions: \
+                 random keys, the speed of the stretch up to the load; with a remote that stores nothing (the filter's own work) and \
+                 with the remote in memory. Queries: {} of the active set at each load, false positives repaired. The vacuum \
+                 filter is the lab's own and not tuned.",
+                slots(setting),
+                queries(setting)
+            ))
+            .plot(plot(points, "insert", "insert", "Insertions, remote not counted"))
+            .plot(plot(points, "query", "query", "Queries with repairs"))
+            .plot(plot(points, "insert, remote in memory", "insert-remote", "Insertions with the remote in memory"))
+            .table(table(points, "query", "Queries, millions a second"))
+            .table(table(points, "insert", "Insertions without the remote, millions a second"))
+            .table(table(points, "insert, remote in memory", "Insertions with the remote in memory, millions a second"));
+        claims(section, points)
+    }
+}
+
+fn plot(points: &Points, panel: &str, id: &str, title: &str) -> Plot {
+    let mut plot =
+        Plot::lines(id, title, Axis::linear("load"), Axis::linear("millions a second").including(0.0));
+    for series in points.series(panel) {
+        plot.line(Line::new(series, points.curve(panel, series, "speed")));
+    }
+    plot
+}
+
+fn table(points: &Points, panel: &str, caption: &str) -> Table {
+    let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
+    columns.extend(LOADS.map(|load| Column::number(format!("load {load}"))));
+    let mut table = Table::new(caption, columns);
+    for series in points.series(panel) {
+        let mut row = vec![series.to_owned(), bits_range(points, "query", series)];
+        let cell = |load| points.summary(panel, series, load, "speed").map(|speed| with_interval(&speed));
+        row.extend(LOADS.map(|load| cell(load).unwrap_or_default()));
+        table.row(row);
+    }
+    table
+}
+
+fn claims(section: Section, points: &Points) -> Section {
+    let ratio = |panel: &str, upper: &str, lower: &str| {
+        let speed = |series, load| points.mean(panel, series, load, "speed");
+        let all: Option<Vec<f64>> =
+            LOADS.iter().map(|&load| Some(speed(upper, load)? / speed(lower, load)?)).collect();
+        all.map(|all| all.iter().sum::<f64>() / all.len() as f64)
+    };
+    let mut half = Claim::new(
+        "telescoping answers queries about half as fast as extension and uncompressed telescoping (0.35 to 0.65)",
+    );
+    let pair = (
+        ratio("query", "telescoping", "extension"),
+        ratio("query", "telescoping", "telescoping-uncompressed"),
+    );
+    if let (Some(extension), Some(uncompressed)) = pair {
+        let text = format!(
+            "{} of extension's, {} of uncompressed, mean over the loads",
+            compact(extension),
+            compact(uncompressed)
+        );
+        let agrees = [extension, uncompressed].iter().all(|ratio| (0.35..=0.65).contains(ratio));
+        half = half.measured(text, agrees).if_not(
+            "faster by design: a query's remainders are compared with the whole run before any code is decoded, which the \
+             paper's filter does on every query",
+        );
+    }
+    let mut alike = Claim::new(
+        "insertions into telescoping, extension and the plain quotient filter are alike (within a factor of 1.5)",
+    );
+    let pair = (ratio("insert", "telescoping", "quotient"), ratio("insert", "extension", "quotient"));
+    if let (Some(telescoping), Some(extension)) = pair {
+        let text = format!(
+            "of the quotient filter's: telescoping {}, extension {}",
+            compact(telescoping),
+            compact(extension)
+        );
+        let alike_enough = |ratio: f64| (1.0 / 1.5..=1.5).contains(&ratio);
+        alike = alike.measured(text, alike_enough(telescoping) && alike_enough(extension));
+    }
+    section.claim(half).claim(alike)
+}
