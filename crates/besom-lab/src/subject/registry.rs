@@ -1,8 +1,9 @@
 //! The registry: one line per filter.
 
 use besom::{
-    Adaptive, BloomFilter, BuildError, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Filter,
-    Overflow, QuotientFilter, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter,
+    Adaptive, BloomFilter, BroomFilter, BuildError, CuckooFilter, CuckooingFilter, CyclicFilter,
+    ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter, TelescopingFilter,
+    UncompressedTelescopingFilter,
 };
 
 use super::{Adapting, Plain, Space, Spec, Subject, SubjectError};
@@ -108,6 +109,7 @@ const REGISTRY: &[Entry] = &[
     Entry::adaptive("extension-reset", None, |spec| {
         adapting(on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)), spec)
     }),
+    Entry::adaptive("broom", None, |spec| adapting(on_quotients!(BroomFilter, spec, 3), spec)),
     Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
     Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
     Entry::adaptive("cyclic-2", Some(4), |spec| cuckoo!(CyclicFilter::<2>, spec)),
