@@ -8,8 +8,10 @@ mod batch;
 mod bits;
 mod bloom;
 pub mod broom;
+mod cascade;
 mod coding;
 pub mod cuckoo;
+mod digest_set;
 mod error;
 mod extension;
 mod filter;
@@ -25,9 +27,12 @@ mod telescoping;
 mod testing;
 mod tinyset;
 mod values;
+mod whitelist;
 
+pub use bloom::{AdaptiveBloomFilter, BlockedBloomFilter, BloomBuilder, BloomFilter};
 pub use bloom::{BlockedBloomFilter, BloomBuilder, BloomFilter};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
+pub use cascade::{Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
@@ -45,3 +50,4 @@ pub use telescoping::{
 };
 pub use tinyset::{RemovalDisabled, TinySet, TinySetBuilder};
 pub use values::Overflow;
+pub use whitelist::{WhitelistError, WhitelistFilter, WhitelistFilterBuilder};

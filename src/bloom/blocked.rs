@@ -97,6 +97,12 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         self.len += 1;
     }
 
+    /// Asks the processor to fetch the line of a key.
+    #[inline]
+    pub(crate) fn prefetch(&self, digest: Digest) {
+        batch::prefetch(self.words.as_ptr().wrapping_add(line::first_word(&self.words, digest)));
+    }
+
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
     ///
     /// # Errors
@@ -179,7 +185,7 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         let prepare = |key: &K| {
             let digest = self.hasher.digest_key(key);
-            batch::prefetch(self.words.as_ptr().wrapping_add(line::first_word(&self.words, digest)));
+            self.prefetch(digest);
             digest
         };
         batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));

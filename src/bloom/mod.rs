@@ -7,12 +7,14 @@
 //!
 //! Both hash a key once: everything is cut from its 128-bit digest.
 
+mod adaptive;
 mod blocked;
 mod builder;
 mod line;
 mod plain;
-mod size;
+pub(crate) mod size;
 
+pub use adaptive::AdaptiveBloomFilter;
 pub use blocked::BlockedBloomFilter;
 pub use builder::BloomBuilder;
 pub use plain::BloomFilter;

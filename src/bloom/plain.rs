@@ -54,7 +54,7 @@ impl BloomFilter {
 
 impl<H: KeyHasher> BloomFilter<H> {
     /// An empty filter of this shape.
-    pub(super) fn sized(capacity: usize, shape: Shape, hasher: H) -> Result<Self, BuildError> {
+    pub(crate) fn sized(capacity: usize, shape: Shape, hasher: H) -> Result<Self, BuildError> {
         // Saturates for absurd sizes, which the allocation then refuses.
         let words = (shape.bits / 64.0).ceil().max(1.0) as usize;
         let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
@@ -114,6 +114,15 @@ impl<H: KeyHasher> BloomFilter<H> {
         debug_assert!(word < self.words.len());
         // SAFETY: `Probes::next` returns words below `words.len()`, which it was made with.
         unsafe { *self.words.get_unchecked(word) >> bit }
+    }
+
+    /// Asks the processor to fetch what a query will most likely read.
+    #[inline]
+    pub(crate) fn prefetch(&self, digest: Digest) {
+        let mut probes = self.probes_of(digest);
+        for _ in 0..self.probes.min(2 * GROUP) {
+            batch::prefetch(self.words.as_ptr().wrapping_add(probes.next().0));
+        }
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
@@ -248,10 +257,7 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         let prepare = |key: &K| {
             let digest = self.hasher.digest_key(key);
-            let mut probes = self.probes_of(digest);
-            for _ in 0..self.probes.min(2 * GROUP) {
-                batch::prefetch(self.words.as_ptr().wrapping_add(probes.next().0));
-            }
+            self.prefetch(digest);
             digest
         };
         batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));

@@ -86,11 +86,22 @@ impl<H: KeyHasher> QuotientFilter<H> {
     /// Remove only what was inserted: the filter keeps a few bits of each key, so removing a key that was never
     /// inserted takes away, at the false-positive rate, the bits of another one.
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        let place = self.table.locate(self.hasher.digest_key(key).hi);
+        self.remove_digest(self.hasher.digest_key(key))
+    }
+
+    /// [`remove`](Self::remove) for those who have hashed already.
+    pub fn remove_digest(&mut self, digest: Digest) -> bool {
+        let place = self.table.locate(digest.hi);
         let remainder = self.table.remainder_of(place.fraction);
         let Some(run) = self.table.run(place.quotient) else { return false };
         let rank = run.slots().position(|slot| self.table.remainder(slot) == remainder);
         rank.map(|rank| self.table.remove(place.quotient, rank)).is_some()
+    }
+
+    /// Asks the processor to fetch what a query for this digest will read.
+    #[inline]
+    pub(crate) fn prefetch(&self, digest: Digest) {
+        self.table.prefetch(self.table.locate(digest.hi).quotient);
     }
 
     /// How often the key may have been inserted: never less than the truth.

@@ -4,7 +4,9 @@ mod besom;
 mod limit;
 mod others;
 
-use ::besom::{BlockedBloomFilter, BloomFilter, QuotientFilter};
+use ::besom::{
+    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, QuotientFilter, WhitelistFilter,
+};
 
 use crate::subject::Entry;
 
@@ -47,6 +49,31 @@ pub(crate) fn all() -> Vec<Entry> {
                     .build()
             },
             BlockedBloomFilter::insert::<u64>,
+        ),
+        besom::adaptive(
+            "adaptive-bloom",
+            "besom::AdaptiveBloomFilter: capacity(items), false_positive_rate(rate)",
+            |s| {
+                AdaptiveBloomFilter::builder()
+                    .capacity(s.items)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+        ),
+        besom::adaptive(
+            "cascade",
+            "besom::Cascade<QuotientFilter>: capacity(items), false_positive_rate(rate); level 0 filled to 95%",
+            |s| {
+                let builder = Cascade::<QuotientFilter>::builder().capacity(s.items);
+                builder.false_positive_rate(s.rate).seed(s.seed).build()
+            },
+        ),
+        besom::plain(
+            "whitelist",
+            "besom::WhitelistFilter: capacity(items), false_positive_rate(rate); adapts without a remote",
+            |s| WhitelistFilter::builder().capacity(s.items).false_positive_rate(s.rate).seed(s.seed).build(),
+            WhitelistFilter::insert::<u64>,
         ),
         // The filters of others.
         others::qfilter(),

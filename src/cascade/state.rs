@@ -1,0 +1,312 @@
+//! The levels of a cascade between two rebuilds: where a digest is, and how it is moved down.
+
+use super::dead::DeadCells;
+use super::level::{LevelFilter, LevelStats};
+use crate::digest_set::DigestSet;
+use crate::error::ensure;
+use crate::{BuildError, Digest, InvariantError, KeyHasher};
+
+/// Home cells of level 0 per stored key; every level has as many times more as the one above it.
+pub(super) const CELLS: u64 = 16;
+
+/// How large everything is; the same before and after a rebuild.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Plan {
+    /// Lists in the remote, one for [`CELLS`] home cells of level 0.
+    pub(super) lists: u64,
+    /// The levels that are filters, at least one.
+    pub(super) levels: Vec<LevelPlan>,
+    /// How many digests the last level takes.
+    pub(super) last: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct LevelPlan {
+    pub(super) rate: f64,
+    /// How many keys the level takes.
+    pub(super) keys: usize,
+    /// Home cells.
+    pub(super) cells: u64,
+    /// How many of them may die.
+    pub(super) dead: usize,
+}
+
+/// A level has no room for a key or a dead cell: the cascade must be rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Overflow;
+
+/// All levels under one choice of hash functions.
+#[derive(Debug, Clone)]
+pub(super) struct Levels<F> {
+    levels: Vec<Level<F>>,
+    /// Whole digests of the keys that every level above passes on.
+    last: DigestSet,
+    last_capacity: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Level<F> {
+    filter: F,
+    dead: DeadCells,
+    cells: u64,
+    rate: f64,
+    /// Insertions less removals, where removal is possible: what the filter's capacity is spent on.
+    keys: usize,
+    capacity: usize,
+    mixer: Mixer,
+}
+
+/// A hash function of digests.
+///
+/// A digest is 128 random bits that nobody outside knows, so two multiplications with secret constants make
+/// independent bits of it, for a fraction of what hashing it again would cost every query.
+#[derive(Debug, Clone, Copy)]
+struct Mixer {
+    secrets: [u64; 4],
+}
+
+impl Mixer {
+    /// The function of a level after so many rebuilds.
+    fn new<H: KeyHasher>(hasher: &H, level: usize, rebuilds: u64) -> Self {
+        // No key has these digests but by chance, and then nothing follows from it.
+        let secret = |half| hasher.rehash(Digest { hi: level as u64, lo: half }, rebuilds);
+        let (a, b) = (secret(0), secret(1));
+        Self { secrets: [a.hi, a.lo, b.hi, b.lo] }
+    }
+
+    #[inline(always)]
+    fn mix(&self, digest: Digest) -> Digest {
+        let [a, b, c, d] = self.secrets;
+        Digest { hi: fold(digest.hi ^ a, digest.lo ^ b), lo: fold(digest.hi ^ c, digest.lo ^ d) }
+    }
+}
+
+/// Both halves of a product, folded into one.
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The part of `parts` equal parts of all digests that this one is in.
+#[inline(always)]
+pub(super) fn part(digest: Digest, parts: u64) -> u64 {
+    ((u128::from(digest.hi) * u128::from(parts)) >> 64) as u64
+}
+
+impl<F: LevelFilter> Levels<F> {
+    /// Empty levels with the hash functions that follow so many rebuilds.
+    pub(super) fn new<H: KeyHasher>(plan: &Plan, hasher: &H, rebuilds: u64) -> Result<Self, BuildError> {
+        let level = |(index, plan): (usize, &LevelPlan)| {
+            let &LevelPlan { rate, keys, cells, dead } = plan;
+            Ok(Level {
+                filter: F::for_level(keys, rate)?,
+                dead: DeadCells::new(cells, dead)?,
+                cells,
+                rate,
+                keys: 0,
+                capacity: keys,
+                mixer: Mixer::new(hasher, index, rebuilds),
+            })
+        };
+        let levels = plan.levels.iter().enumerate().map(level).collect::<Result<_, BuildError>>()?;
+        Ok(Self { levels, last: DigestSet::default(), last_capacity: plan.last })
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, digest: Digest) -> bool {
+        let level = &self.levels[0];
+        level.filter.contains_digest(level.mixer.mix(digest)) && self.accepting_level(digest).is_some()
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, digest: Digest) {
+        let level = &self.levels[0];
+        level.filter.prefetch_digest(level.mixer.mix(digest));
+    }
+
+    /// The level that accepts a digest which level 0's filter accepts; the number of filters for the last level.
+    fn accepting_level(&self, digest: Digest) -> Option<usize> {
+        for (index, level) in self.levels.iter().enumerate() {
+            if index > 0 && !level.accepts(digest) {
+                return None;
+            }
+            if !level.is_dead(digest) {
+                return Some(index);
+            }
+        }
+        self.last.contains(digest).then_some(self.levels.len())
+    }
+
+    /// How many levels store a key with this digest: one more than those at whose dead cells it is at home.
+    fn depth(&self, digest: Digest) -> usize {
+        1 + self.levels.iter().take_while(|level| level.is_dead(digest)).count()
+    }
+
+    /// Inserts a key: into level 0, and as deep as its home cells are dead. Nothing changes on overflow.
+    pub(super) fn insert(&mut self, digest: Digest) -> Result<(), Overflow> {
+        self.reserve(digest)?;
+        (0..self.depth(digest)).for_each(|index| self.insert_at(index, digest));
+        Ok(())
+    }
+
+    /// Makes sure that there is room for a key.
+    pub(super) fn reserve(&mut self, digest: Digest) -> Result<(), Overflow> {
+        (0..self.depth(digest)).try_for_each(|index| self.reserve_at(index, 1))
+    }
+
+    /// Makes sure that a level takes so many more keys.
+    fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), Overflow> {
+        let fits = match self.levels.get(index) {
+            Some(level) => level.keys + keys <= level.capacity,
+            None => self.last.len() + keys <= self.last_capacity && self.last.reserve(keys).is_ok(),
+        };
+        if fits { Ok(()) } else { Err(Overflow) }
+    }
+
+    /// Inserts into one level, which has room for it.
+    fn insert_at(&mut self, index: usize, digest: Digest) {
+        match self.levels.get_mut(index) {
+            Some(level) => {
+                let inserted = level.filter.insert_digest(level.mixer.mix(digest));
+                debug_assert!(inserted.is_ok(), "level {index} was reserved");
+                level.keys += 1;
+            }
+            None => {
+                self.last.insert(digest);
+            }
+        }
+    }
+
+    /// Removes a key that is stored, as far as the filters can: it may be accepted still.
+    pub(super) fn remove(&mut self, digest: Digest) {
+        for index in 0..self.depth(digest) {
+            match self.levels.get_mut(index) {
+                Some(level) if F::REMOVES => {
+                    level.filter.remove_digest(level.mixer.mix(digest));
+                    level.keys -= 1;
+                }
+                Some(_) => {}
+                None => {
+                    self.last.remove(digest);
+                }
+            }
+        }
+    }
+
+    /// Rejects a digest that no stored key has: how many cells died and keys moved for it, or that there is no
+    /// room. `neighbours` are the digests of all keys in its list. A digest that the last level holds is a stored
+    /// key's after all, and is accepted still.
+    ///
+    /// Every cell that was marked before an overflow stays marked, with its keys moved: no harm is done by it.
+    pub(super) fn reject(&mut self, digest: Digest, neighbours: &[Digest]) -> Result<usize, Overflow> {
+        let mut slots = 0;
+        while let Some(index) = self.accepting_filter(digest) {
+            slots += self.kill(index, digest, neighbours)?;
+        }
+        Ok(slots)
+    }
+
+    /// Makes sure that there is room to reject a digest, at least for the first cell that has to die.
+    pub(super) fn reserve_rejection(
+        &mut self,
+        digest: Digest,
+        neighbours: &[Digest],
+    ) -> Result<(), Overflow> {
+        let Some(index) = self.accepting_filter(digest) else { return Ok(()) };
+        let level = &self.levels[index];
+        if level.dead.is_full() {
+            return Err(Overflow);
+        }
+        let moving = neighbours.iter().filter(|&&key| level.home(key) == level.home(digest)).count();
+        self.reserve_at(index + 1, moving)
+    }
+
+    /// The level whose filter settles that a digest is accepted; `None` if it is rejected, or in the last level.
+    fn accepting_filter(&self, digest: Digest) -> Option<usize> {
+        let accepted = self.levels[0].accepts(digest).then(|| self.accepting_level(digest)).flatten();
+        accepted.filter(|&index| index < self.levels.len())
+    }
+
+    /// Marks the home of a digest at one level dead, and moves the keys that are at home there one level down.
+    fn kill(&mut self, index: usize, digest: Digest, neighbours: &[Digest]) -> Result<usize, Overflow> {
+        let level = &self.levels[index];
+        let home = level.home(digest);
+        // Whoever shares this home shares those of all levels above, and so is stored in this level too.
+        let moving: Vec<Digest> = neighbours.iter().copied().filter(|&key| level.home(key) == home).collect();
+        self.reserve_at(index + 1, moving.len())?;
+        if !self.levels[index].dead.insert(home) {
+            return Err(Overflow);
+        }
+        moving.iter().for_each(|&key| self.insert_at(index + 1, key));
+        Ok(1 + moving.len())
+    }
+
+    /// The filter of level 0.
+    pub(super) fn first(&self) -> &F {
+        &self.levels[0].filter
+    }
+
+    /// How many home cells are dead, on all levels.
+    pub(super) fn dead_cells(&self) -> usize {
+        self.levels.iter().map(|level| level.dead.len()).sum()
+    }
+
+    /// The state of every level, the last one included.
+    pub(super) fn stats(&self) -> Vec<LevelStats> {
+        let filters = self.levels.iter().map(|level| LevelStats {
+            rate: level.rate,
+            keys: level.keys,
+            capacity: level.capacity,
+            dead_cells: level.dead.len(),
+            dead_capacity: level.dead.capacity(),
+            bits: level.filter.stats().bits
+                + level.dead.memory_bits()
+                + (size_of::<Level<F>>() - size_of::<F>()) * 8,
+        });
+        let last = LevelStats {
+            rate: 0.0,
+            keys: self.last.len(),
+            capacity: self.last_capacity,
+            dead_cells: 0,
+            dead_capacity: 0,
+            bits: self.last.memory_bits(),
+        };
+        filters.chain([last]).collect()
+    }
+
+    pub(super) fn verify(&self) -> Result<(), InvariantError> {
+        for (index, level) in self.levels.iter().enumerate() {
+            level.filter.verify()?;
+            level.dead.verify()?;
+            let (keys, len, capacity) = (level.keys, level.filter.len(), level.capacity);
+            ensure!(keys == len, "level {index} counts {keys} keys, its filter {len}");
+            ensure!(keys <= capacity, "level {index} holds {keys} keys of {capacity}");
+        }
+        for digest in self.last.iter() {
+            ensure!(self.depth(digest) > self.levels.len(), "{digest:?} is stored too deep");
+            let accepted = self.levels.iter().all(|level| level.accepts(digest));
+            ensure!(accepted, "{digest:?} is in the last level and not in all above it");
+        }
+        let (last, capacity) = (self.last.len(), self.last_capacity);
+        ensure!(last <= capacity, "the last level holds {last} digests of {capacity}");
+        Ok(())
+    }
+}
+
+impl<F: LevelFilter> Level<F> {
+    fn accepts(&self, digest: Digest) -> bool {
+        self.filter.contains_digest(self.mixer.mix(digest))
+    }
+
+    #[inline]
+    fn home(&self, digest: Digest) -> u64 {
+        part(digest, self.cells)
+    }
+
+    /// Whether the home cell of a digest is dead.
+    #[inline]
+    fn is_dead(&self, digest: Digest) -> bool {
+        self.dead.len() > 0 && self.dead.contains(self.home(digest))
+    }
+}

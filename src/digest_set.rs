@@ -1,0 +1,161 @@
+//! An exact set of digests: what a filter falls back on when it must tell keys apart for certain.
+
+use crate::Digest;
+
+/// A set of digests in one open-addressed array: 20 to 30 bytes each.
+///
+/// A digest belongs at place `lo`·slots / 2⁶⁴ or, if that is taken, in the next free one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DigestSet {
+    /// The all-zero digest marks a free slot; at least one slot is free, unless there are none at all.
+    slots: Vec<Digest>,
+    len: usize,
+    /// Whether the all-zero digest is in the set.
+    zero: bool,
+}
+
+const FREE: Digest = Digest { hi: 0, lo: 0 };
+
+impl DigestSet {
+    /// How many digests are stored.
+    pub(crate) fn len(&self) -> usize {
+        self.len + usize::from(self.zero)
+    }
+
+    /// The memory in use, in bits.
+    pub(crate) fn memory_bits(&self) -> usize {
+        self.slots.capacity() * size_of::<Digest>() * 8
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, digest: Digest) -> bool {
+        if digest == FREE { self.zero } else { self.find(digest).is_ok() }
+    }
+
+    /// Makes room for so many more digests. If there is no memory for them: how many bytes were asked for.
+    pub(crate) fn reserve(&mut self, digests: usize) -> Result<(), usize> {
+        // At most four fifths full.
+        let needed = (self.len + digests) * 5 / 4 + 1;
+        if needed <= self.slots.len() {
+            return Ok(());
+        }
+        let slots = needed.max(self.slots.len() * 3 / 2).max(16);
+        let mut larger = Self { slots: Vec::new(), len: 0, zero: self.zero };
+        larger.slots.try_reserve_exact(slots).map_err(|_| slots * size_of::<Digest>())?;
+        larger.slots.resize(slots, FREE);
+        self.slots.iter().filter(|&&digest| digest != FREE).for_each(|&digest| larger.place(digest));
+        *self = larger;
+        Ok(())
+    }
+
+    /// Inserts a digest, for which [`reserve`](Self::reserve) has made room. `false` if it was there already.
+    pub(crate) fn insert(&mut self, digest: Digest) -> bool {
+        if digest == FREE {
+            return !std::mem::replace(&mut self.zero, true);
+        }
+        let before = self.len;
+        self.place(digest);
+        self.len > before
+    }
+
+    /// Removes a digest. `false` if it was not there.
+    pub(crate) fn remove(&mut self, digest: Digest) -> bool {
+        if digest == FREE {
+            return std::mem::replace(&mut self.zero, false);
+        }
+        let Ok(mut hole) = self.find(digest) else { return false };
+        let mut next = hole;
+        // Those behind the hole move up, unless they would come to lie before the place where they belong.
+        loop {
+            next = self.after(next);
+            let candidate = self.slots[next];
+            if candidate == FREE {
+                break;
+            }
+            let (home, slots) = (self.home(candidate), self.slots.len());
+            let distance = |from: usize, to: usize| (to + slots - from) % slots;
+            if distance(home, next) >= distance(hole, next) {
+                self.slots[hole] = candidate;
+                hole = next;
+            }
+        }
+        self.slots[hole] = FREE;
+        self.len -= 1;
+        true
+    }
+
+    /// All digests, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Digest> {
+        self.slots.iter().copied().filter(|&digest| digest != FREE).chain(self.zero.then_some(FREE))
+    }
+
+    /// Forgets all digests and gives the memory back.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn place(&mut self, digest: Digest) {
+        if let Err(free) = self.find(digest) {
+            self.slots[free] = digest;
+            self.len += 1;
+        }
+    }
+
+    /// The slot of a digest, or the free one where it would go.
+    fn find(&self, digest: Digest) -> Result<usize, usize> {
+        if self.slots.is_empty() {
+            return Err(0);
+        }
+        let mut slot = self.home(digest);
+        loop {
+            match self.slots[slot] {
+                found if found == digest => return Ok(slot),
+                FREE => return Err(slot),
+                _ => slot = self.after(slot),
+            }
+        }
+    }
+
+    fn home(&self, digest: Digest) -> usize {
+        ((u128::from(digest.lo) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() { 0 } else { slot + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn the_set_agrees_with_the_standard_one_even_when_digests_crowd() {
+        let mut random = Random::new(17);
+        // Few different values of `lo`, close to either end, make long chains that wrap around.
+        let mut digest = || {
+            let lo = if random.one_in(2) { random.below(3) } else { u64::MAX - random.below(3) };
+            (Digest { hi: random.below(6), lo }, random.below(3))
+        };
+        let (mut set, mut model) = (DigestSet::default(), HashSet::new());
+        for step in 0..20_000 {
+            let (digest, choice) = digest();
+            assert_eq!(set.contains(digest), model.contains(&digest));
+            if choice > 0 {
+                set.reserve(1).unwrap();
+                assert_eq!(set.insert(digest), model.insert(digest));
+            } else {
+                assert_eq!(set.remove(digest), model.remove(&digest));
+            }
+            assert_eq!(set.len(), model.len());
+            if step % 100 == 0 {
+                assert_eq!(set.iter().collect::<HashSet<_>>(), model);
+            }
+        }
+        set.clear();
+        assert_eq!((set.len(), set.iter().count(), set.memory_bits()), (0, 0, 0));
+    }
+}

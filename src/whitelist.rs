@@ -1,0 +1,286 @@
+//! A Bloom filter that remembers its false positives one by one.
+
+use std::marker::PhantomData;
+
+use thiserror::Error;
+
+use crate::digest_set::DigestSet;
+use crate::error::ensure;
+use crate::{
+    Adaptation, BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key,
+    KeyHasher, Seed, Xxh3, batch,
+};
+
+/// A Bloom filter with an exact list of the false positives that it was told of. Needs no remote.
+///
+/// Feedback alone is enough: whoever finds that the dictionary does not hold a key that the filter let through
+/// calls [`adapt`](Self::adapt), and the filter never lets it through again. The price is memory: a repair takes
+/// about 20 bytes, for ever, so a builder sets a bound, and the filter refuses to go beyond it. Every filter that
+/// adapts without a remote pays like that; those that have one, such as the [`Cascade`](crate::Cascade), take a
+/// constant number of bits per *stored* key however many repairs they make.
+///
+/// With the default bound the list takes at most about log log u bits per stored key, where u is the number of
+/// possible digests, as in Lemma 28 of Bender et al., *Bloom Filters, Adaptivity, and the Dictionary Problem*.
+///
+/// It is not [`Adaptive`](crate::Adaptive): it cannot check whether a key is stored, and removes none.
+///
+/// ```
+/// use besom::{Filter, WhitelistFilter};
+///
+/// let mut filter = WhitelistFilter::builder().capacity(1000).false_positive_rate(0.1).seed(7_u64).build()?;
+/// (0..1000_u64).try_for_each(|key| filter.insert(&key))?;
+/// // The dictionary says that it is absent.
+/// let stranger = (1000..).find(|key| filter.contains(key)).unwrap_or(1000);
+/// assert!(filter.adapt(&stranger)?.is_fixed());
+/// assert!(!filter.contains(&stranger));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct WhitelistFilter<H: KeyHasher = Xxh3> {
+    bloom: BloomFilter<H>,
+    /// Digests that the Bloom filter accepts and that no stored key has.
+    whitelist: DigestSet,
+    bound: usize,
+    adaptations: u64,
+}
+
+/// A [`WhitelistFilter`] could not remember another false positive. It is unchanged, and still accepts the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WhitelistError {
+    /// The bound of the builder is reached.
+    #[error(
+        "the whitelist is full: it holds {len} false positives of {bound}; \
+         build the filter with a larger bound or a lower rate, or take one that adapts with a remote"
+    )]
+    Full {
+        /// How many false positives it holds.
+        len: usize,
+        /// How many it may hold.
+        bound: usize,
+    },
+    /// The memory for a longer list is not to be had.
+    #[error("{bytes} bytes of memory for a longer whitelist could not be allocated")]
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+impl WhitelistFilter {
+    /// Starts building a filter.
+    pub fn builder() -> WhitelistFilterBuilder {
+        WhitelistFilterBuilder {
+            capacity: 0,
+            rate: 1.0 / 256.0,
+            bound: None,
+            seed: None,
+            hasher: PhantomData,
+        }
+    }
+
+    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
+    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
+        Self::builder().capacity(capacity).build()
+    }
+}
+
+impl<H: KeyHasher> WhitelistFilter<H> {
+    /// Inserts a key. If it was a known false positive, it is one no longer.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
+    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
+        self.insert_digest(self.bloom.hasher().digest_key(key))
+    }
+
+    /// [`insert`](Self::insert) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
+    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
+        self.bloom.insert_digest(digest)?;
+        self.whitelist.remove(digest);
+        Ok(())
+    }
+
+    /// Remembers that `key` is absent, so that the filter no longer accepts it.
+    ///
+    /// Call this only for keys that the dictionary does not hold: the filter believes it. (A key that is inserted
+    /// later is accepted again.)
+    ///
+    /// # Errors
+    ///
+    /// [`WhitelistError`] if the list is as long as the builder allowed, or its memory not to be had.
+    pub fn adapt<K: Key + ?Sized>(&mut self, key: &K) -> Result<Adaptation, WhitelistError> {
+        self.adapt_digest(self.bloom.hasher().digest_key(key))
+    }
+
+    /// [`adapt`](Self::adapt) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`adapt`](Self::adapt).
+    pub fn adapt_digest(&mut self, digest: Digest) -> Result<Adaptation, WhitelistError> {
+        if !self.contains_digest(digest) {
+            return Ok(Adaptation::NotFalsePositive);
+        }
+        let (len, bound) = (self.whitelist.len(), self.bound);
+        if len >= bound {
+            return Err(WhitelistError::Full { len, bound });
+        }
+        self.whitelist.reserve(1).map_err(|bytes| WhitelistError::OutOfMemory { bytes })?;
+        self.whitelist.insert(digest);
+        self.adaptations += 1;
+        Ok(Adaptation::Fixed { slots: 1 })
+    }
+
+    /// How many false positives the filter remembers.
+    #[must_use]
+    pub fn whitelist_len(&self) -> usize {
+        self.whitelist.len()
+    }
+
+    /// How many it may remember.
+    #[must_use]
+    pub fn whitelist_bound(&self) -> usize {
+        self.bound
+    }
+
+    /// Removes all keys and forgets all false positives.
+    pub fn clear(&mut self) {
+        self.bloom.clear();
+        self.whitelist.clear();
+    }
+
+    /// Walks the whole filter and checks what must hold of it.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] if something does not.
+    pub fn verify(&self) -> Result<(), InvariantError> {
+        self.bloom.verify()?;
+        let (len, bound) = (self.whitelist.len(), self.bound);
+        ensure!(len <= bound, "{len} false positives are listed, where {bound} may be");
+        let listed = self.whitelist.iter().all(|digest| self.bloom.contains_digest(digest));
+        ensure!(listed, "a listed false positive is none");
+        Ok(())
+    }
+}
+
+impl<H: KeyHasher> Filter for WhitelistFilter<H> {
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.bloom.digest(bytes)
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.bloom.contains_digest(digest) && !self.whitelist.contains(digest)
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let digest = self.bloom.hasher().digest_key(key);
+            self.bloom.prefetch(digest);
+            digest
+        };
+        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+    }
+
+    fn len(&self) -> usize {
+        self.bloom.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.bloom.capacity()
+    }
+
+    /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
+    fn stats(&self) -> FilterStats {
+        let (bloom, list) = (self.bloom.stats(), self.whitelist.memory_bits());
+        let own = (size_of::<Self>() - size_of::<BloomFilter<H>>()) * 8;
+        FilterStats {
+            bits: bloom.bits + list + own,
+            adaptations: self.adaptations,
+            adapted_slots: self.whitelist.len(),
+            adaptivity_bits: list,
+            ..bloom
+        }
+    }
+}
+
+/// Builds a [`WhitelistFilter`].
+///
+/// ```
+/// use besom::WhitelistFilter;
+///
+/// let filter = WhitelistFilter::builder().capacity(1000).whitelist_bound(50).build()?;
+/// assert_eq!(filter.whitelist_bound(), 50);
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct WhitelistFilterBuilder<H = Xxh3> {
+    capacity: usize,
+    rate: f64,
+    bound: Option<usize>,
+    seed: Option<Seed>,
+    hasher: PhantomData<H>,
+}
+
+impl<H: KeyHasher> WhitelistFilterBuilder<H> {
+    /// How many keys the filter shall hold at its false-positive rate. Must be given.
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.capacity = keys;
+        self
+    }
+
+    /// The share of absent keys that the full filter accepts at first, from 2⁻⁵⁰ to 1/2. 1/256 by default.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// How many false positives the filter may remember.
+    ///
+    /// By default log log u / log u of the capacity, u = 2¹²⁸ being the number of possible digests: 7/128. At the
+    /// default rate of 1/256 that many are found by fourteen different queries per stored key.
+    pub fn whitelist_bound(mut self, false_positives: usize) -> Self {
+        self.bound = Some(false_positives);
+        self
+    }
+
+    /// Makes the hash function, and so the filter, repeatable. From the operating system by default.
+    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+        self.seed = Some(seed.into());
+        self
+    }
+
+    /// Hashes keys with another function than [`Xxh3`].
+    pub fn hasher<G: KeyHasher>(self) -> WhitelistFilterBuilder<G> {
+        let Self { capacity, rate, bound, seed, .. } = self;
+        WhitelistFilterBuilder { capacity, rate, bound, seed, hasher: PhantomData }
+    }
+
+    /// The empty filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
+    pub fn build(self) -> Result<WhitelistFilter<H>, BuildError> {
+        const LOG_UNIVERSE: usize = u128::BITS as usize;
+        const LOG_LOG_UNIVERSE: usize = LOG_UNIVERSE.ilog2() as usize;
+        let bloom = BloomFilter::builder().capacity(self.capacity).false_positive_rate(self.rate);
+        let bloom = bloom.seed(self.seed.unwrap_or_else(Seed::random)).hasher::<H>().build()?;
+        let default = self.capacity.div_ceil(LOG_UNIVERSE).saturating_mul(LOG_LOG_UNIVERSE);
+        let bound = self.bound.unwrap_or(default);
+        Ok(WhitelistFilter { bloom, whitelist: DigestSet::default(), bound, adaptations: 0 })
+    }
+}
