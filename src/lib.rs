@@ -30,7 +30,6 @@ mod values;
 mod whitelist;
 
 pub use bloom::{AdaptiveBloomFilter, BlockedBloomFilter, BloomBuilder, BloomFilter};
-pub use bloom::{BlockedBloomFilter, BloomBuilder, BloomFilter};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{

@@ -7,7 +7,7 @@ use besom::{
     BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, InvariantError, MergeError, SipHash,
 };
 
-/// SplitMix64, so that every run is the same.
+/// `SplitMix64`, so that every run is the same.
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }
 

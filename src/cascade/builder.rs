@@ -136,7 +136,8 @@ fn plan(capacity: usize, rates: &[f64], removes: bool) -> Plan {
     let garbage = if removes { 0.0 } else { (share / 2.0).min(0.05) };
     // What whole probes and whole blocks cost is not there for repairs.
     let (optimum, smallest) = (optimal_bits_per_key(rate), Shape::smallest(1.0, rate).bits);
-    let budget = ((1.0 + share) * optimum - (1.0 + garbage) * smallest) * keys - ROUNDING_BITS;
+    let budget = ((1.0 + share) * optimum - (1.0 + garbage) * smallest) * keys;
+    let budget = budget - ROUNDING_BITS.min(budget / 2.0);
     let mut level = LevelPlan {
         rate,
         keys: (keys * (1.0 + garbage)).floor() as usize,

@@ -1,13 +1,13 @@
 //! Any filter made adaptive by levels.
 //!
-//! A cascade is a chain of filters B_0, B_1, … with ever lower false-positive rates, and a last level that stores
-//! whole digests. All keys are in B_0. A false positive is repaired by marking *dead* the cell that it hashes to,
+//! A cascade is a chain of filters B₀, B₁, … with ever lower false-positive rates, and a last level that stores
+//! whole digests. All keys are in B₀. A false positive is repaired by marking *dead* the cell that it hashes to,
 //! and by inserting the stored keys of that cell, if there are any, one level down:
 //!
 //! ```text
-//!   query ─▶ B_0 rejects ─▶ absent
-//!            B_0 accepts, its cell is alive ─▶ present
-//!            B_0 accepts, its cell is dead ─▶ ask B_1 ─▶ … ─▶ ask the digests
+//!   query ─▶ B₀ rejects ─▶ absent
+//!            B₀ accepts, its cell is alive ─▶ present
+//!            B₀ accepts, its cell is dead ─▶ ask B₁ ─▶ … ─▶ ask the digests
 //! ```
 //!
 //! This is section 5 of Bender, Farach-Colton, Goswami, Johnson, McCauley and Singh, *Bloom Filters, Adaptivity,
@@ -16,10 +16,10 @@
 //! **Home cells.** The paper marks the cell of one of the query's probes, chosen at random (for filters that store
 //! fingerprints: the fingerprint). Then a repair moves 1.4 keys on average, the remote needs an entry per probe,
 //! and moving a key means writing to it. Here every key has a *home cell* by a hash function of its own that sets
-//! no bit, sixteen cells per stored key; only homes die. A repair then moves one key in sixteen cases, B_1 and
+//! no bit, sixteen cells per stored key; only homes die. A repair then moves one key in sixteen cases, B₁ and
 //! all below are twenty times smaller, and because the home cells of level i + 1 divide those of level i, all keys
 //! of a home at any level are in one list of the remote: address = home cell of level 0 / 16. A key has one entry
-//! there, for good: **repairs and rebuilds only read the remote**. And since homes say nothing about B_i, any
+//! there, for good: **repairs and rebuilds only read the remote**. And since homes say nothing about Bᵢ, any
 //! filter can be a level, not only those that store fingerprints losslessly.
 //!
 //! **Late keys.** A key that is inserted when its home is dead already goes one level down too, and so on;

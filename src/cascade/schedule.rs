@@ -1,13 +1,13 @@
 //! How the false-positive rates fall from level to level.
 
-/// The false-positive rates ε_0, ε_1, … of the levels of a [`Cascade`](super::Cascade).
+/// The false-positive rates ε₀, ε₁, … of the levels of a [`Cascade`](super::Cascade).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// ε_{i+1} = ε_i². Few bits per level; of O(log log n) levels.
+    /// εᵢ₊₁ = εᵢ². Few bits per level, and O(log log n) levels.
     #[default]
     Squaring,
-    /// ε_1 = ε^(1/√ε) and ε_{i+1} = ε^(1/ε_i). Larger levels, but only O(log* n) of them: for filters whose query
+    /// ε₁ = ε^(1/√ε) and εᵢ₊₁ = ε^(1/εᵢ). Larger levels, but only O(log* n) of them: for filters whose query
     /// time does not depend on the rate.
     LogStar,
 }
