@@ -1,8 +1,46 @@
-//! Adaptive membership filters.
+//! Membership filters that repair their false positives.
 //!
-//! A filter stands in memory in front of slow data and answers "certainly absent" or "maybe present". An
-//! ordinary one repeats each of its false positives for ever; an *adaptive* one repairs every false positive
-//! that it is told of.
+//! A filter stands in memory in front of slow data (a disk, a database, an object store) and answers "certainly
+//! absent" or "maybe present". An ordinary one repeats each of its false positives for ever; an **adaptive** one
+//! repairs every false positive that it is told of, so that a repeated or hostile stream of queries cannot keep
+//! hitting the data behind it.
+//!
+//! # Where to start
+//!
+//! - A filter in front of a map or a store: [`Guard`]. It asks, looks up and repairs by itself.
+//! - Your own storage: pick an [`Adaptive`] filter ([`TelescopingFilter`] unless you know better), keep its
+//!   [`Remote`] beside your data, and call [`adapt`](Adaptive::adapt) when a look-up came back empty.
+//! - No feedback, or no repeated queries: a plain one, [`QuotientFilter`] or [`BlockedBloomFilter`].
+//!
+//! ```
+//! use besom::{Guard, MemoryDictionary, TelescopingFilter};
+//!
+//! let filter = TelescopingFilter::builder().capacity(1000).build()?;
+//! let mut guard = Guard::new(filter, MemoryDictionary::new());
+//! guard.insert("alice", 1)?;
+//! assert_eq!(guard.get("alice")?, Some(1));
+//! assert_eq!(guard.get("mallory")?, None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The parts
+//!
+//! | | |
+//! |---|---|
+//! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
+//! | what a filter is | [`Filter`], [`Adaptive`], [`Adaptation`], [`FilterStats`] |
+//! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
+//! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
+//! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`ExtensionFilter`], [`BroomFilter`] |
+//! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
+//! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
+//! | one small block per operation | [`TinySet`] |
+//! | attacking a filter | [`game`] |
+//!
+//! # Promises
+//!
+//! No filter ever answers "absent" for a stored key, after any sequence of operations. A failed operation changes
+//! nothing. The hash of a key depends on its bytes and the seed alone, on every platform and in every version.
 
 mod batch;
 mod bits;
@@ -50,3 +88,8 @@ pub use telescoping::{
 pub use tinyset::{RemovalDisabled, TinySet, TinySetBuilder};
 pub use values::Overflow;
 pub use whitelist::{WhitelistError, WhitelistFilter, WhitelistFilterBuilder};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
