@@ -161,6 +161,32 @@ fn any_capacity_fills_to_its_load_and_meets_its_rate() {
     }
 }
 
+/// The largest capacities take minutes and gigabytes of keys: `BESOM_FULL=1 cargo test --release` includes them.
+#[test]
+fn large_capacities_fill_to_their_load() {
+    let full = std::env::var_os("BESOM_FULL").is_some();
+    for capacity in if full { vec![10_000_000, 100_000_000] } else { vec![1_000_003] } {
+        let mut filter = QuotientFilter::builder().capacity(capacity).seed(14_u64).build().unwrap();
+        for key in 0..capacity as u64 {
+            filter.insert(&key).unwrap();
+        }
+        let mut answers = Vec::new();
+        for first in (0..capacity as u64).step_by(100_000) {
+            let keys: Vec<u64> = (first..(first + 100_000).min(capacity as u64)).collect();
+            filter.contains_many(&keys, &mut answers);
+            assert!(answers.iter().all(|&answer| answer), "a false negative behind {first}");
+        }
+        filter.verify().unwrap();
+        let queries = 4_000_000;
+        let found = false_positives(&filter, queries) as f64;
+        let allowed = queries as f64 / 256.0;
+        assert!(
+            found <= 1.05 * allowed && found >= 0.85 * allowed,
+            "{found} of {queries} at {capacity} keys"
+        );
+    }
+}
+
 #[test]
 fn a_growing_filter_keeps_its_rate() {
     let builder = QuotientFilter::builder().capacity(100).growable_to(50_000);
