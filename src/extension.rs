@@ -5,7 +5,10 @@ use std::marker::PhantomData;
 
 use crate::coding::{Extension, Extensions};
 use crate::hash_string::HashString;
-use crate::values::{CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, forward_to_core};
+use crate::quotient::{Found, Table};
+use crate::values::{
+    CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, contains_anywhere, forward_to_core,
+};
 use crate::{BuildError, KeyHasher, Xxh3};
 
 /// An extension filter: adapts by making a slot's fingerprint longer.
@@ -158,6 +161,48 @@ impl Scheme for Extending {
     /// The quotient has taken the string's first bit, so the remainder takes the extension's.
     fn doubled<H: KeyHasher>(&self, value: Extension, key: &HashString<'_, H>) -> Extension {
         self.extension(value.len().saturating_sub(1), key)
+    }
+
+    #[inline(always)]
+    fn contains<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
+    ) -> bool {
+        let remainder = key.first_word() >> (64 - self.remainder_bits);
+        let found = table.probe_remainder(quotient, remainder);
+        if found.slots == 0 {
+            false
+        } else if found.code == 0 && found.slots != Found::BEYOND {
+            true
+        } else {
+            self.settle(table, values, quotient, key, found)
+        }
+    }
+}
+
+impl Extending {
+    /// Looks at the extensions of the slots whose remainders match.
+    #[cold]
+    #[inline(never)]
+    fn settle<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &CodedValues<Extensions>,
+        quotient: u64,
+        key: &HashString<'_, H>,
+        found: Found,
+    ) -> bool {
+        if found.slots == Found::BEYOND {
+            return table.contains(quotient, key.bits(0, self.remainder_bits))
+                && contains_anywhere(self, table, values, quotient, key);
+        }
+        let block = table.block_of(quotient).0;
+        values.any_in_block(block, found.code, found.slots, |_, extension| {
+            extension == self.extension(extension.len(), key)
+        })
     }
 }
 

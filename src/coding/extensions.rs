@@ -52,7 +52,7 @@ pub(crate) struct Extensions {
 }
 
 impl Default for Extensions {
-    /// A repair takes a geometric number of bits, 2 on average. In a block of 46 slots and 44 bits that leaves
+    /// A repair takes a geometric number of bits, 2 on average. In a block of 46 slots and 46 bits that leaves
     /// room for five repairs at x = 3 and at x = 4, for fewer below and above.
     fn default() -> Self {
         Self { x: 3 }

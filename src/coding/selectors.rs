@@ -38,7 +38,7 @@ impl Selectors {
     /// The code for remainders of `r` bits.
     ///
     /// Space is fixed, so what counts is how many adapted slots a block holds before it overflows. In a block
-    /// of 46 slots and 44 bits this is largest at x = 2 for every r (12 slots at selector 1; x = 3 holds 11,
+    /// of 46 slots and 46 bits this is largest at x = 2 for every r (12 slots at selector 1; x = 3 holds 11,
     /// x = 4 holds 9). By Corollary 3, a second step after a first is about 2·√ε times as likely, hence y.
     pub(crate) fn for_remainder(r: u32) -> Self {
         match r {

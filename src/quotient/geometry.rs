@@ -20,6 +20,8 @@ pub(crate) trait Shape: Copy {
     fn slots(self) -> u32;
     /// W, the words of a block.
     fn words(self) -> usize;
+    /// C, the width of a block's code.
+    fn code_bits(self) -> u32;
     /// The block of a slot of the table, and the slot's number in the block.
     fn split(self, slot: u64) -> (usize, u32);
 
@@ -68,6 +70,8 @@ pub(crate) struct ByteLine<const SLOTS: u32>;
 pub(crate) const PLAIN_SLOTS: u32 = 50;
 /// 46 slots of 8 bits and a code of 46 bits.
 pub(crate) const CODED_SLOTS: u32 = 46;
+/// The width of the code of a line with [`CODED_SLOTS`].
+pub(crate) const CODED_BITS: u32 = 46;
 
 impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
     #[inline(always)]
@@ -78,6 +82,11 @@ impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
     #[inline(always)]
     fn slots(self) -> u32 {
         SLOTS
+    }
+
+    #[inline(always)]
+    fn code_bits(self) -> u32 {
+        if SLOTS == CODED_SLOTS { CODED_BITS } else { 0 }
     }
 
     #[inline(always)]
@@ -153,11 +162,6 @@ impl Geometry {
         Self { remainder_bits, slots, words, code_bits, reciprocal }
     }
 
-    /// C, the width of a block's code.
-    pub(crate) fn code_bits(self) -> u32 {
-        self.code_bits
-    }
-
     /// The memory of a slot, its share of the block's other fields included.
     pub(crate) fn bits_per_slot(&self) -> f64 {
         f64::from(self.words * 64) / f64::from(self.slots)
@@ -173,6 +177,11 @@ impl Shape for Geometry {
     #[inline(always)]
     fn slots(self) -> u32 {
         self.slots
+    }
+
+    #[inline(always)]
+    fn code_bits(self) -> u32 {
+        self.code_bits
     }
 
     #[inline(always)]
@@ -212,7 +221,7 @@ mod tests {
     fn byte_lines_are_what_the_choice_makes_for_8_bits() {
         let (plain, coded) = (Geometry::plain(8), Geometry::coded(8));
         assert_eq!((plain.slots(), plain.words(), plain.code_bits()), (PLAIN_SLOTS, 8, 0));
-        assert_eq!((coded.slots(), coded.words(), coded.code_bits()), (CODED_SLOTS, 8, 46));
+        assert_eq!((coded.slots(), coded.words(), coded.code_bits()), (CODED_SLOTS, 8, CODED_BITS));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! quotient reaches there. Nothing branches on the metadata but that rare way: a misprediction would cost more
 //! than what it saves, and would keep the processor from fetching the lines of the queries that follow.
 
-use super::block::{self, Meta};
+use super::block::Meta;
 use super::geometry::Shape;
 use super::machine::Machine;
 use super::view::View;
@@ -36,14 +36,16 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     /// [`contains_beyond`](Self::contains_beyond) must be asked.
     #[inline(always)]
     pub(super) fn contains_locally(self, quotient: u64, remainder: u64) -> Option<bool> {
+        let (index, slots) = self.local_run(quotient)?;
+        Some(self.machine.matches(self.shape, self.block(index), remainder, slots) != 0)
+    }
+
+    /// The block of a quotient, and the slots of the quotient's run in it; `None` if it reaches into later blocks.
+    #[inline(always)]
+    pub(super) fn local_run(self, quotient: u64) -> Option<(usize, u64)> {
         let (index, in_block) = self.shape.split(quotient);
-        let block = self.block(index);
-        let meta = block::meta(self.shape, block);
-        let run = local_run(self.machine, meta, in_block);
-        if run.beyond {
-            return None;
-        }
-        Some(self.machine.matches(self.shape, block, remainder, run.slots) != 0)
+        let run = local_run(self.machine, self.meta(index), in_block);
+        if run.beyond { None } else { Some((index, run.slots)) }
     }
 
     /// Whether the item is stored, wherever its run lies.

@@ -22,6 +22,7 @@ use crate::{BuildError, InvariantError, error::ensure};
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::{Geometry, Shape};
 use super::operations::Operations;
+use super::probe::Probes;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub(crate) struct Table {
     pub(super) shape: Geometry,
     /// The operations for this shape on this processor.
     pub(super) operations: &'static Operations,
+    /// The same for filters that keep values.
+    pub(super) probes: &'static Probes,
     /// m: how many quotients there are. Slots from here on are the tail.
     pub(super) slots: u64,
     /// Blocks in memory: those of the homes, and the tail's.
@@ -88,14 +91,16 @@ impl Table {
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
         };
-        let operations = Operations::choose(Isa::detect(), shape);
-        Ok(Self { words, shape, operations, slots, blocks, len: 0 })
+        let isa = Isa::detect();
+        let (operations, probes) = (Operations::choose(isa, shape), Probes::choose(isa, shape));
+        Ok(Self { words, shape, operations, probes, slots, blocks, len: 0 })
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
     pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
         self.operations = Operations::choose(isa, self.shape);
+        self.probes = Probes::choose(isa, self.shape);
         self
     }
 
@@ -236,7 +241,7 @@ impl Table {
 
     /// The first slot of a block.
     #[inline(always)]
-    pub(super) fn first_slot(&self, block: usize) -> u64 {
+    pub(crate) fn first_slot(&self, block: usize) -> u64 {
         block as u64 * u64::from(self.shape.slots())
     }
 

@@ -9,7 +9,8 @@
 
 use crate::coding::{Selector, Selectors};
 use crate::hash_string::HashString;
-use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme};
+use crate::quotient::{CHUNKS, Found, Table};
+use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
 use crate::{BuildError, KeyHasher};
 
 /// Selectors that the blocks' codes hold.
@@ -97,6 +98,48 @@ impl Scheme for Selecting {
     fn doubled<H: KeyHasher>(&self, _: Selector, _: &HashString<'_, H>) -> Selector {
         0
     }
+
+    #[inline(always)]
+    fn contains<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
+    ) -> bool {
+        let chunks = key.first_word();
+        let found = table.probe_chunks(quotient, chunks >> (64 - self.remainder_bits), chunks);
+        if found.slots == 0 {
+            false
+        } else if found.code == 0 && found.slots != Found::BEYOND {
+            true
+        } else {
+            self.settle(table, values, quotient, key, found)
+        }
+    }
+}
+
+impl Selecting {
+    /// Looks at the selectors of the slots that may be the key's.
+    #[cold]
+    #[inline(never)]
+    fn settle<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &CodedValues<Selectors>,
+        quotient: u64,
+        key: &HashString<'_, H>,
+        found: Found,
+    ) -> bool {
+        if found.slots == Found::BEYOND {
+            return contains_anywhere(self, table, values, quotient, key);
+        }
+        let block = table.block_of(quotient).0;
+        let first = table.first_slot(block);
+        values.any_in_block(block, found.code, found.slots, |slot, selector| {
+            self.accepts(table.remainder(first + u64::from(slot)), selector, key)
+        })
+    }
 }
 
 impl Scheme for SelectingExplicitly {
@@ -126,5 +169,50 @@ impl Scheme for SelectingExplicitly {
 
     fn doubled<H: KeyHasher>(&self, _: u8, _: &HashString<'_, H>) -> u8 {
         0
+    }
+
+    #[inline(always)]
+    fn contains<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &ExplicitValues,
+        quotient: u64,
+        key: &HashString<'_, H>,
+    ) -> bool {
+        let chunks = key.first_word();
+        let remainder = chunks >> (64 - self.remainder_bits);
+        if values.largest() == 0 {
+            return table.contains(quotient, remainder);
+        }
+        let found = table.probe_chunks(quotient, remainder, chunks);
+        found.slots != 0 && self.settle(table, values, quotient, key, found)
+    }
+}
+
+impl SelectingExplicitly {
+    /// Looks at the selectors of the slots that may be the key's.
+    #[cold]
+    #[inline(never)]
+    fn settle<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &ExplicitValues,
+        quotient: u64,
+        key: &HashString<'_, H>,
+        found: Found,
+    ) -> bool {
+        if found.slots == Found::BEYOND || u32::from(values.largest()) >= CHUNKS {
+            return contains_anywhere(self, table, values, quotient, key);
+        }
+        let first = table.first_slot(table.block_of(quotient).0);
+        let mut rest = found.slots;
+        while rest != 0 {
+            let slot = first + u64::from(rest.trailing_zeros());
+            if self.accepts(table.remainder(slot), values.get(slot), key) {
+                return true;
+            }
+            rest &= rest - 1;
+        }
+        false
     }
 }

@@ -6,7 +6,7 @@ use crate::{Adaptation, AdaptiveError, KeyHasher, Remote};
 
 use super::core::{Core, List, check_len};
 use super::plan::Plan;
-use super::{Scheme, ValueOf, ValueStore, blocks_of};
+use super::{Scheme, ValueOf, blocks_of};
 
 /// Values at which no slot of the run accepts the query any more.
 struct Repair<V> {

@@ -14,6 +14,8 @@ pub(crate) struct ExplicitValues {
     /// By slot. Slots behind the end (the table's tail may grow) have value 0.
     values: Vec<u8>,
     adapted: usize,
+    /// No value is or was larger.
+    largest: u8,
 }
 
 impl ExplicitValues {
@@ -23,7 +25,7 @@ impl ExplicitValues {
         let mut values: Vec<u8> = Vec::new();
         values.try_reserve_exact(len).ok()?;
         values.resize(len, 0);
-        Some(Self { values, adapted: 0 })
+        Some(Self { values, adapted: 0, largest: 0 })
     }
 
     /// The value of a slot.
@@ -32,16 +34,10 @@ impl ExplicitValues {
         self.values.get(slot as usize).copied().unwrap_or(0)
     }
 
-    /// Whether all values are 0.
+    /// No value is or was larger.
     #[inline(always)]
-    pub(crate) fn none_adapted(&self) -> bool {
-        self.adapted == 0
-    }
-
-    /// Asks the processor to fetch the value of a slot.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, slot: u64) {
-        crate::batch::prefetch(self.values.as_ptr().wrapping_add(slot as usize));
+    pub(crate) fn largest(&self) -> u8 {
+        self.largest
     }
 }
 
@@ -77,6 +73,7 @@ impl ValueStore for ExplicitValues {
         let old = &mut self.values[block * values.len()..][..values.len()];
         let adapted = |values: &[u8]| values.iter().filter(|&&value| value != 0).count();
         self.adapted = self.adapted + adapted(values) - adapted(old);
+        self.largest = values.iter().copied().fold(self.largest, u8::max);
         old.copy_from_slice(values);
         false
     }
@@ -100,6 +97,8 @@ impl ValueStore for ExplicitValues {
     fn verify(&self, table: &Table) -> Result<(), InvariantError> {
         let adapted = self.values.iter().filter(|&&value| value != 0).count();
         ensure!(adapted == self.adapted, "{adapted} adapted slots, {} counted", self.adapted);
+        let largest = self.values.iter().max().copied().unwrap_or(0);
+        ensure!(largest <= self.largest, "value {largest} is larger than {}", self.largest);
         let (values, slots) = (self.values.len() as u64, table.physical_slots());
         ensure!(values <= slots, "{values} values for {slots} slots");
         Ok(())

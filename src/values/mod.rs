@@ -109,18 +109,26 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
 
-    /// Whether some slot of the quotient accepts the key. Schemes have faster ways than this one.
-    #[inline]
+    /// Whether some slot of the quotient accepts the key, settled in its own block where that is possible.
     fn contains<H: KeyHasher>(
         &self,
         table: &Table,
         values: &Self::Store,
         quotient: u64,
         key: &HashString<'_, H>,
-    ) -> bool {
-        let Some(run) = table.run(quotient) else { return false };
-        values.any(table, run, |slot, value| self.accepts(table.remainder(slot), value, key))
-    }
+    ) -> bool;
+}
+
+/// Whether some slot of the quotient accepts the key, wherever its run lies.
+pub(crate) fn contains_anywhere<S: Scheme, H: KeyHasher>(
+    scheme: &S,
+    table: &Table,
+    values: &S::Store,
+    quotient: u64,
+    key: &HashString<'_, H>,
+) -> bool {
+    let Some(run) = table.run(quotient) else { return false };
+    values.any(table, run, |slot, value| scheme.accepts(table.remainder(slot), value, key))
 }
 
 /// The blocks of a span of slots.

@@ -5,7 +5,8 @@ mod limit;
 mod others;
 
 use ::besom::{
-    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, QuotientFilter, WhitelistFilter,
+    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, QuotientFilter,
+    TelescopingFilter, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use crate::subject::Entry;
@@ -31,6 +32,42 @@ pub(crate) fn all() -> Vec<Entry> {
                     .build()
             },
             QuotientFilter::insert::<u64>,
+        ),
+        besom::adaptive(
+            "telescoping",
+            "besom::TelescopingFilter: capacity(items), max_load(load), false_positive_rate(rate)",
+            |s| {
+                TelescopingFilter::builder()
+                    .capacity(s.items)
+                    .max_load(s.load)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+        ),
+        besom::adaptive(
+            "telescoping-uncompressed",
+            "besom::UncompressedTelescopingFilter: capacity(items), max_load(load), false_positive_rate(rate)",
+            |s| {
+                UncompressedTelescopingFilter::builder()
+                    .capacity(s.items)
+                    .max_load(s.load)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+        ),
+        besom::adaptive(
+            "extension",
+            "besom::ExtensionFilter: capacity(items), max_load(load), false_positive_rate(rate)",
+            |s| {
+                ExtensionFilter::builder()
+                    .capacity(s.items)
+                    .max_load(s.load)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
         ),
         besom::plain(
             "bloom",
