@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 
 use crate::coding::{Extension, Extensions};
 use crate::hash_string::HashString;
-use crate::quotient::{Found, Table};
+use crate::quotient::{Found, Place, Table};
 use crate::values::{
-    CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, contains_anywhere, forward_to_core,
+    CodedValues, Core, Located, Overflow, Parameters, Scheme, common_parameters, contains_anywhere,
+    forward_to_core,
 };
 use crate::{BuildError, KeyHasher, Xxh3};
 
@@ -164,22 +165,10 @@ impl Scheme for Extending {
     }
 
     #[inline(always)]
-    fn contains<H: KeyHasher>(
-        &self,
-        table: &Table,
-        values: &Self::Store,
-        quotient: u64,
-        key: &HashString<'_, H>,
-    ) -> bool {
-        let remainder = key.first_word() >> (64 - self.remainder_bits);
-        let found = table.probe_remainder(quotient, remainder);
-        if found.slots == 0 {
-            false
-        } else if found.code == 0 && found.slots != Found::BEYOND {
-            true
-        } else {
-            self.settle(table, values, quotient, key, found)
-        }
+    fn contains<H: KeyHasher>(&self, table: &Table, values: &Self::Store, key: &Located<'_, H>) -> bool {
+        let found = table.probe(key.place.quotient, table.remainder_of(key.place.fraction));
+        found.slots != 0
+            && (found.code == 0 && found.slots != Found::BEYOND || self.settle(table, values, key, found))
     }
 }
 
@@ -191,17 +180,17 @@ impl Extending {
         &self,
         table: &Table,
         values: &CodedValues<Extensions>,
-        quotient: u64,
-        key: &HashString<'_, H>,
+        key: &Located<'_, H>,
         found: Found,
     ) -> bool {
+        let Place { quotient, fraction } = key.place;
         if found.slots == Found::BEYOND {
-            return table.contains(quotient, key.bits(0, self.remainder_bits))
-                && contains_anywhere(self, table, values, quotient, key);
+            return table.contains(quotient, table.remainder_of(fraction))
+                && contains_anywhere(self, table, values, quotient, &key.string(table));
         }
-        let block = table.block_of(quotient).0;
+        let (block, string) = (table.block_of(quotient).0, key.string(table));
         values.any_in_block(block, found.code, found.slots, |_, extension| {
-            extension == self.extension(extension.len(), key)
+            extension == self.extension(extension.len(), &string)
         })
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::bits::{Isa, low_mask};
+use crate::bits::Isa;
 
 use super::block;
 use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
@@ -20,7 +20,7 @@ pub(crate) struct Found {
     /// The slots of the quotient's run that may be the key's, as bits of the block; [`Found::BEYOND`] if the run
     /// reaches into later blocks.
     pub(crate) slots: u64,
-    /// The block's code if it has to be looked at; 0 if the slots are the key's for certain, or there are none.
+    /// The block's code: what it says of the slots has to be looked at unless it is 0.
     pub(crate) code: u64,
 }
 
@@ -28,43 +28,24 @@ impl Found {
     /// No slot of a block has this bit.
     pub(crate) const BEYOND: u64 = 1 << 63;
 
-    const NOTHING_YET: Self = Self { slots: Self::BEYOND, code: 0 };
-}
-
-/// How many chunks of a byte a query is compared with where it matters.
-///
-/// No code holds a selector beyond.
-pub(crate) const CHUNKS: u32 = 7;
-
-/// The code of a block whose values have to be looked up elsewhere: its slots can hold any chunk.
-#[inline(always)]
-fn mark<S: Shape>(shape: S) -> u64 {
-    low_mask(shape.code_bits())
+    /// Nothing: the run is not only in this block.
+    const ELSEWHERE: Self = Self { slots: Self::BEYOND, code: 0 };
 }
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
-    /// Slots with a remainder equal to the first byte of `chunks`, or where values are not initial, to any of its
-    /// first [`CHUNKS`]. For remainders that are no bytes, `remainder` takes the first byte's place, and where
-    /// values are not initial all slots of the run may be the key's.
+    /// Slots of the run with this remainder if the block's code is 0, else all of its slots.
     #[inline(always)]
-    fn probe_chunks(self, quotient: u64, remainder: u64, chunks: u64) -> Found {
-        let Some((index, run)) = self.local_run(quotient) else { return Found::NOTHING_YET };
-        let (shape, block) = (self.shape, self.block(index));
+    fn probe_unless_coded(self, quotient: u64, remainder: u64) -> Found {
+        let Some((index, run)) = self.local_run(quotient) else { return Found::ELSEWHERE };
         let code = self.code(index);
-        if code == 0 {
-            return Found { slots: self.machine.matches(shape, block, remainder, run), code };
-        }
-        if shape.remainder_bits() != 8 || code == mark(shape) {
-            return Found { slots: run, code };
-        }
-        let matches = |chunk: u32| self.machine.matches(shape, block, chunks << (8 * chunk) >> 56, run);
-        Found { slots: (0..CHUNKS).fold(0, |any, chunk| any | matches(chunk)), code }
+        let matches = self.machine.matches(self.shape, self.block(index), remainder, run);
+        Found { slots: if code == 0 { matches } else { run }, code }
     }
 
-    /// Slots with this remainder.
+    /// Slots of the run with this remainder.
     #[inline(always)]
-    fn probe_remainder(self, quotient: u64, remainder: u64) -> Found {
-        let Some((index, run)) = self.local_run(quotient) else { return Found::NOTHING_YET };
+    fn probe(self, quotient: u64, remainder: u64) -> Found {
+        let Some((index, run)) = self.local_run(quotient) else { return Found::ELSEWHERE };
         let slots = self.machine.matches(self.shape, self.block(index), remainder, run);
         Found { slots, code: self.code(index) }
     }
@@ -77,12 +58,24 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
             bits => block::read(self.block(index), self.shape.code_at(), bits),
         }
     }
+
+    /// Which of `slots` of a block hold one of the 7 bytes that begin at the top of `chunks`.
+    #[inline(always)]
+    fn narrow(self, index: usize, slots: u64, chunks: u64) -> u64 {
+        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
+        let matches = |chunk| self.machine.matches(self.shape, self.block(index), byte(chunk), slots);
+        (0..CHUNKS).fold(0, |any, chunk| any | matches(chunk))
+    }
 }
+
+/// How many chunks of a byte [`Table::narrow`] looks for. No code holds a selector beyond.
+pub(crate) const CHUNKS: u32 = 7;
 
 /// The probes for one machine and one shape; unsafe to call on a processor that is not the machine.
 pub(super) struct Probes {
-    chunks: unsafe fn(&Table, u64, u64, u64) -> Found,
-    remainder: unsafe fn(&Table, u64, u64) -> Found,
+    probe: unsafe fn(&Table, u64, u64) -> Found,
+    probe_unless_coded: unsafe fn(&Table, u64, u64) -> Found,
+    narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
 }
 
 impl fmt::Debug for Probes {
@@ -113,29 +106,37 @@ impl Probes {
 }
 
 impl Table {
-    /// Where the key with these chunks can be, with `remainder` the first of them.
-    #[inline(always)]
-    pub(crate) fn probe_chunks(&self, quotient: u64, remainder: u64, chunks: u64) -> Found {
-        // SAFETY: the probes were chosen for this processor.
-        unsafe { (self.probes.chunks)(self, quotient, remainder, chunks) }
-    }
-
     /// Where a key with this remainder can be.
     #[inline(always)]
-    pub(crate) fn probe_remainder(&self, quotient: u64, remainder: u64) -> Found {
+    pub(crate) fn probe(&self, quotient: u64, remainder: u64) -> Found {
         // SAFETY: the probes were chosen for this processor.
-        unsafe { (self.probes.remainder)(self, quotient, remainder) }
+        unsafe { (self.probes.probe)(self, quotient, remainder) }
+    }
+
+    /// Where a key can be whose slot has this remainder if its value is initial, and any other if it is not.
+    #[inline(always)]
+    pub(crate) fn probe_unless_coded(&self, quotient: u64, remainder: u64) -> Found {
+        // SAFETY: the probes were chosen for this processor.
+        unsafe { (self.probes.probe_unless_coded)(self, quotient, remainder) }
+    }
+
+    /// Which of these slots of a block hold one of the [`CHUNKS`] bytes that begin at the top of `chunks`. Only for
+    /// remainders of a byte.
+    #[inline(always)]
+    pub(crate) fn narrow(&self, block: usize, slots: u64, chunks: u64) -> u64 {
+        debug_assert_eq!(self.remainder_bits(), 8);
+        // SAFETY: the probes were chosen for this processor.
+        unsafe { (self.probes.narrow)(self, block, slots, chunks) }
     }
 }
 
 /// Any shape on any processor.
 static PORTABLE: Probes = Probes {
-    chunks: |table, quotient, remainder, chunks| {
-        table.view(table.shape, Portable).probe_chunks(quotient, remainder, chunks)
+    probe: |table, quotient, remainder| table.view(table.shape, Portable).probe(quotient, remainder),
+    probe_unless_coded: |table, quotient, remainder| {
+        table.view(table.shape, Portable).probe_unless_coded(quotient, remainder)
     },
-    remainder: |table, quotient, remainder| {
-        table.view(table.shape, Portable).probe_remainder(quotient, remainder)
-    },
+    narrow: |table, block, slots, chunks| table.view(table.shape, Portable).narrow(block, slots, chunks),
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -143,55 +144,88 @@ mod x86 {
     use super::super::machine::x86::{Avx2, Avx512, Bmi2};
     use super::{ByteLine, CODED_SLOTS, Found, PLAIN_SLOTS, Probes, Table};
 
-    pub(super) static AVX512_PLAIN: Probes =
-        Probes { chunks: chunks_avx512::<PLAIN_SLOTS>, remainder: remainder_avx512::<PLAIN_SLOTS> };
-    pub(super) static AVX512_CODED: Probes =
-        Probes { chunks: chunks_avx512::<CODED_SLOTS>, remainder: remainder_avx512::<CODED_SLOTS> };
-    pub(super) static AVX2_PLAIN: Probes =
-        Probes { chunks: chunks_avx2::<PLAIN_SLOTS>, remainder: remainder_avx2::<PLAIN_SLOTS> };
-    pub(super) static AVX2_CODED: Probes =
-        Probes { chunks: chunks_avx2::<CODED_SLOTS>, remainder: remainder_avx2::<CODED_SLOTS> };
-    pub(super) static BMI2_GENERAL: Probes = Probes { chunks, remainder };
+    pub(super) static AVX512_PLAIN: Probes = Probes {
+        probe: probe_avx512::<PLAIN_SLOTS>,
+        probe_unless_coded: probe_unless_coded_avx512::<PLAIN_SLOTS>,
+        narrow: narrow_avx512::<PLAIN_SLOTS>,
+    };
+    pub(super) static AVX512_CODED: Probes = Probes {
+        probe: probe_avx512::<CODED_SLOTS>,
+        probe_unless_coded: probe_unless_coded_avx512::<CODED_SLOTS>,
+        narrow: narrow_avx512::<CODED_SLOTS>,
+    };
+    pub(super) static AVX2_PLAIN: Probes = Probes {
+        probe: probe_avx2::<PLAIN_SLOTS>,
+        probe_unless_coded: probe_unless_coded_avx2::<PLAIN_SLOTS>,
+        narrow: narrow_avx2::<PLAIN_SLOTS>,
+    };
+    pub(super) static AVX2_CODED: Probes = Probes {
+        probe: probe_avx2::<CODED_SLOTS>,
+        probe_unless_coded: probe_unless_coded_avx2::<CODED_SLOTS>,
+        narrow: narrow_avx2::<CODED_SLOTS>,
+    };
+    pub(super) static BMI2_GENERAL: Probes = Probes { probe, probe_unless_coded, narrow };
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn chunks_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64, chunks: u64) -> Found {
+    fn probe_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
         // SAFETY: this function's features are the machine's.
         let machine = unsafe { Avx512::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_chunks(quotient, remainder, chunks)
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn chunks_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64, chunks: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx2::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_chunks(quotient, remainder, chunks)
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn chunks(table: &Table, quotient: u64, remainder: u64, chunks: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Bmi2::new() };
-        table.view(table.shape, machine).probe_chunks(quotient, remainder, chunks)
+        table.view(ByteLine::<SLOTS>, machine).probe(quotient, remainder)
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn remainder_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
+    fn probe_unless_coded_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
         // SAFETY: this function's features are the machine's.
         let machine = unsafe { Avx512::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_remainder(quotient, remainder)
+        table.view(ByteLine::<SLOTS>, machine).probe_unless_coded(quotient, remainder)
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn narrow_avx512<const SLOTS: u32>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Avx512::new() };
+        table.view(ByteLine::<SLOTS>, machine).narrow(block, slots, chunks)
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn remainder_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
+    fn probe_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
         // SAFETY: this function's features are the machine's.
         let machine = unsafe { Avx2::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_remainder(quotient, remainder)
+        table.view(ByteLine::<SLOTS>, machine).probe(quotient, remainder)
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn probe_unless_coded_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Avx2::new() };
+        table.view(ByteLine::<SLOTS>, machine).probe_unless_coded(quotient, remainder)
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn narrow_avx2<const SLOTS: u32>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Avx2::new() };
+        table.view(ByteLine::<SLOTS>, machine).narrow(block, slots, chunks)
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn remainder(table: &Table, quotient: u64, remainder: u64) -> Found {
+    fn probe(table: &Table, quotient: u64, remainder: u64) -> Found {
         // SAFETY: this function's features are the machine's.
         let machine = unsafe { Bmi2::new() };
-        table.view(table.shape, machine).probe_remainder(quotient, remainder)
+        table.view(table.shape, machine).probe(quotient, remainder)
+    }
+
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn probe_unless_coded(table: &Table, quotient: u64, remainder: u64) -> Found {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Bmi2::new() };
+        table.view(table.shape, machine).probe_unless_coded(quotient, remainder)
+    }
+
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn narrow(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
+        // SAFETY: this function's features are the machine's.
+        let machine = unsafe { Bmi2::new() };
+        table.view(table.shape, machine).narrow(block, slots, chunks)
     }
 }

@@ -10,7 +10,7 @@
 use crate::coding::{Selector, Selectors};
 use crate::hash_string::HashString;
 use crate::quotient::{CHUNKS, Found, Table};
-use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
+use crate::values::{CodedValues, Core, ExplicitValues, Located, Parameters, Scheme, contains_anywhere};
 use crate::{BuildError, KeyHasher};
 
 /// Selectors that the blocks' codes hold.
@@ -100,44 +100,39 @@ impl Scheme for Selecting {
     }
 
     #[inline(always)]
-    fn contains<H: KeyHasher>(
-        &self,
-        table: &Table,
-        values: &Self::Store,
-        quotient: u64,
-        key: &HashString<'_, H>,
-    ) -> bool {
-        let chunks = key.first_word();
-        let found = table.probe_chunks(quotient, chunks >> (64 - self.remainder_bits), chunks);
-        if found.slots == 0 {
-            false
-        } else if found.code == 0 && found.slots != Found::BEYOND {
-            true
-        } else {
-            self.settle(table, values, quotient, key, found)
+    fn contains<H: KeyHasher>(&self, table: &Table, values: &Self::Store, key: &Located<'_, H>) -> bool {
+        let remainder = table.remainder_of(key.place.fraction);
+        let found = table.probe_unless_coded(key.place.quotient, remainder);
+        // While the code is 0, the plain filter's answer is the answer.
+        if found.code == 0 && found.slots != Found::BEYOND {
+            return found.slots != 0;
         }
+        found.slots != 0 && self.settle(table, values, key, found)
     }
 }
 
 impl Selecting {
     /// Looks at the selectors of the slots that may be the key's.
-    #[cold]
     #[inline(never)]
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
         values: &CodedValues<Selectors>,
-        quotient: u64,
-        key: &HashString<'_, H>,
+        key: &Located<'_, H>,
         found: Found,
     ) -> bool {
+        let (quotient, string) = (key.place.quotient, key.string(table));
         if found.slots == Found::BEYOND {
-            return contains_anywhere(self, table, values, quotient, key);
+            return contains_anywhere(self, table, values, quotient, &string);
         }
         let block = table.block_of(quotient).0;
+        let mut slots = found.slots;
+        if self.remainder_bits == 8 && found.code != values.mark() {
+            slots = table.narrow(block, slots, string.first_word());
+        }
         let first = table.first_slot(block);
-        values.any_in_block(block, found.code, found.slots, |slot, selector| {
-            self.accepts(table.remainder(first + u64::from(slot)), selector, key)
+        values.any_in_block(block, found.code, slots, |slot, selector| {
+            self.accepts(table.remainder(first + u64::from(slot)), selector, &string)
         })
     }
 }
@@ -172,46 +167,42 @@ impl Scheme for SelectingExplicitly {
     }
 
     #[inline(always)]
-    fn contains<H: KeyHasher>(
-        &self,
-        table: &Table,
-        values: &ExplicitValues,
-        quotient: u64,
-        key: &HashString<'_, H>,
-    ) -> bool {
-        let chunks = key.first_word();
-        let remainder = chunks >> (64 - self.remainder_bits);
+    fn contains<H: KeyHasher>(&self, table: &Table, values: &ExplicitValues, key: &Located<'_, H>) -> bool {
+        let (quotient, remainder) = (key.place.quotient, table.remainder_of(key.place.fraction));
         if values.largest() == 0 {
             return table.contains(quotient, remainder);
         }
-        let found = table.probe_chunks(quotient, remainder, chunks);
-        found.slots != 0 && self.settle(table, values, quotient, key, found)
+        let found = table.probe_unless_coded(quotient, remainder);
+        found.slots != 0 && self.settle(table, values, key, found)
     }
 }
 
 impl SelectingExplicitly {
     /// Looks at the selectors of the slots that may be the key's.
-    #[cold]
     #[inline(never)]
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
         values: &ExplicitValues,
-        quotient: u64,
-        key: &HashString<'_, H>,
+        key: &Located<'_, H>,
         found: Found,
     ) -> bool {
-        if found.slots == Found::BEYOND || u32::from(values.largest()) >= CHUNKS {
-            return contains_anywhere(self, table, values, quotient, key);
+        let (quotient, string) = (key.place.quotient, key.string(table));
+        if found.slots == Found::BEYOND {
+            return contains_anywhere(self, table, values, quotient, &string);
         }
-        let first = table.first_slot(table.block_of(quotient).0);
-        let mut rest = found.slots;
-        while rest != 0 {
-            let slot = first + u64::from(rest.trailing_zeros());
-            if self.accepts(table.remainder(slot), values.get(slot), key) {
+        let block = table.block_of(quotient).0;
+        let mut slots = found.slots;
+        if self.remainder_bits == 8 && u32::from(values.largest()) < CHUNKS {
+            slots = table.narrow(block, slots, string.first_word());
+        }
+        let first = table.first_slot(block);
+        while slots != 0 {
+            let slot = first + u64::from(slots.trailing_zeros());
+            if self.accepts(table.remainder(slot), values.get(slot), &string) {
                 return true;
             }
-            rest &= rest - 1;
+            slots &= slots - 1;
         }
         false
     }

@@ -21,11 +21,12 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        let (quotient, query) = self.locate(self.hasher.digest(key));
-        let Some(run) = self.table.run(quotient) else { return Ok(Adaptation::NotFalsePositive) };
-        if !self.scheme.contains(&self.table, &self.values, quotient, &query) {
+        let digest = self.hasher.digest(key);
+        if !self.contains_digest(digest) {
             return Ok(Adaptation::NotFalsePositive);
         }
+        let (quotient, query) = self.locate(digest);
+        let Some(run) = self.table.run(quotient) else { return Ok(Adaptation::NotFalsePositive) };
         let list = self.read(quotient, key, remote)?;
         check_len(quotient, run, list.digests.len())?;
         if list.rank.is_some() {

@@ -37,6 +37,12 @@ impl<L: Letters> CodedValues<L> {
         Self { code, overflow, spilled: NumberMap::default(), adapted: 0 }
     }
 
+    /// The code of blocks whose values are in the side table.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.code.mark()
+    }
+
     #[inline]
     fn place(&self, table: &Table, block: usize) -> Place<'_, L> {
         match table.code(block) {

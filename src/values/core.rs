@@ -8,7 +8,7 @@ use crate::{
 };
 
 use super::plan::Plan;
-use super::{Scheme, ValueOf, ValueStore, blocks_of};
+use super::{Located, Scheme, ValueOf, ValueStore, blocks_of};
 
 /// A quotient table whose slots have values.
 #[derive(Debug, Clone)]
@@ -45,8 +45,9 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
-        let (quotient, key) = self.locate(digest);
-        self.scheme.contains(&self.table, &self.values, quotient, &key)
+        let place = self.table.locate(digest.hi);
+        let key = Located { hasher: &self.hasher, digest, place };
+        self.scheme.contains(&self.table, &self.values, &key)
     }
 
     #[inline]
@@ -100,17 +101,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let digest = self.hasher.digest(key);
-        let (mut quotient, mut string) = self.locate(digest);
-        if self.scheme.contains(&self.table, &self.values, quotient, &string)
-            && self.read(quotient, key, remote)?.rank.is_some()
-        {
+        let mut place = self.table.locate(digest.hi);
+        if self.contains_digest(digest) && self.read(place.quotient, key, remote)?.rank.is_some() {
             return Ok(false);
         }
         if self.table.len() >= self.capacity {
             self.make_room(remote)?;
-            (quotient, string) = self.locate(digest);
+            place = self.table.locate(digest.hi);
         }
-        let remainder = self.scheme.remainder(ValueOf::<S>::default(), &string);
+        // At the initial value every scheme has the same remainder.
+        let (quotient, remainder) = (place.quotient, self.table.remainder_of(place.fraction));
         let bytes = self.table.memory_bits() / 8;
         let shift =
             self.table.insert(quotient, remainder).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
@@ -140,10 +140,11 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let (quotient, string) = self.locate(self.hasher.digest(key));
-        if !self.scheme.contains(&self.table, &self.values, quotient, &string) {
+        let digest = self.hasher.digest(key);
+        if !self.contains_digest(digest) {
             return Ok(false);
         }
+        let quotient = self.table.locate(digest.hi).quotient;
         let Some(run) = self.table.run(quotient) else { return Ok(false) };
         let list = self.read(quotient, key, remote)?;
         check_len(quotient, run, list.digests.len())?;
