@@ -5,10 +5,9 @@ use std::marker::PhantomData;
 
 use crate::coding::{Extension, Extensions};
 use crate::hash_string::HashString;
-use crate::quotient::{Found, Place, Table};
+use crate::quotient::{Answer, Table};
 use crate::values::{
-    CodedValues, Core, Located, Overflow, Parameters, Scheme, common_parameters, contains_anywhere,
-    forward_to_core,
+    CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, contains_anywhere, forward_to_core,
 };
 use crate::{BuildError, KeyHasher, Xxh3};
 
@@ -164,34 +163,20 @@ impl Scheme for Extending {
         self.extension(value.len().saturating_sub(1), key)
     }
 
+    /// Extensions matter only where the remainder matches.
     #[inline(always)]
-    fn contains<H: KeyHasher>(&self, table: &Table, values: &Self::Store, key: &Located<'_, H>) -> bool {
-        let found = table.probe(key.place.quotient, table.remainder_of(key.place.fraction));
-        found.slots != 0
-            && (found.code == 0 && found.slots != Found::BEYOND || self.settle(table, values, key, found))
+    fn answer(table: &Table, _: &Self::Store, quotient: u64, remainder: u64) -> Answer {
+        table.answer_matching(quotient, remainder)
     }
-}
 
-impl Extending {
-    /// Looks at the extensions of the slots whose remainders match.
-    #[cold]
-    #[inline(never)]
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
-        values: &CodedValues<Extensions>,
-        key: &Located<'_, H>,
-        found: Found,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
     ) -> bool {
-        let Place { quotient, fraction } = key.place;
-        if found.slots == Found::BEYOND {
-            return table.contains(quotient, table.remainder_of(fraction))
-                && contains_anywhere(self, table, values, quotient, &key.string(table));
-        }
-        let (block, string) = (table.block_of(quotient).0, key.string(table));
-        values.any_in_block(block, found.code, found.slots, |_, extension| {
-            extension == self.extension(extension.len(), &string)
-        })
+        contains_anywhere(self, table, values, quotient, key)
     }
 }
 

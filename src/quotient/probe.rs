@@ -14,52 +14,67 @@ use super::machine::{Machine, Portable};
 use super::table::Table;
 use super::view::View;
 
-/// What a query found in its own block.
+/// What the remainders of a run say of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// The slots of the quotient's run that may be the key's, as bits of the block; [`Found::BEYOND`] if the run
-    /// reaches into later blocks.
-    pub(crate) slots: u64,
-    /// The block's code: what it says of the slots has to be looked at unless it is 0.
-    pub(crate) code: u64,
+#[repr(u8)]
+pub(crate) enum Answer {
+    /// It is not there.
+    No,
+    /// It is there, as far as the filter can tell.
+    Yes,
+    /// The values have to be looked at.
+    Ask,
 }
 
-impl Found {
-    /// No slot of a block has this bit.
-    pub(crate) const BEYOND: u64 = 1 << 63;
-
-    /// Nothing: the run is not only in this block.
-    const ELSEWHERE: Self = Self { slots: Self::BEYOND, code: 0 };
-}
+/// How many chunks of a byte [`Table::narrow`] looks for. No code holds a selector beyond.
+pub(crate) const CHUNKS: u32 = 7;
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
-    /// Slots of the run with this remainder if the block's code is 0, else all of its slots.
+    /// Looks for a remainder in the run, but asks where a code is not 0; `None` if the run reaches into later
+    /// blocks, and [`answer_beyond`](Self::answer_beyond) knows more.
     #[inline(always)]
-    fn probe_unless_coded(self, quotient: u64, remainder: u64) -> Found {
-        let Some((index, run)) = self.local_run(quotient) else { return Found::ELSEWHERE };
-        let code = self.code(index);
+    fn answer_unless_coded(self, quotient: u64, remainder: u64) -> Option<Answer> {
+        let (index, run) = self.local_run(quotient)?;
         let matches = self.machine.matches(self.shape, self.block(index), remainder, run);
-        Found { slots: if code == 0 { matches } else { run }, code }
+        if self.code(index) != 0 {
+            return Some(Answer::Ask);
+        }
+        Some(if matches == 0 { Answer::No } else { Answer::Yes })
     }
 
-    /// Slots of the run with this remainder.
+    /// Looks for a remainder in the run, and asks where it is found and a code is not 0; `None` if the run reaches
+    /// into later blocks, and [`answer_beyond`](Self::answer_beyond) knows more.
     #[inline(always)]
-    fn probe(self, quotient: u64, remainder: u64) -> Found {
-        let Some((index, run)) = self.local_run(quotient) else { return Found::ELSEWHERE };
-        let slots = self.machine.matches(self.shape, self.block(index), remainder, run);
-        Found { slots, code: self.code(index) }
+    fn answer_matching(self, quotient: u64, remainder: u64) -> Option<Answer> {
+        let (index, run) = self.local_run(quotient)?;
+        if self.machine.matches(self.shape, self.block(index), remainder, run) == 0 {
+            return Some(Answer::No);
+        }
+        Some(if self.code(index) == 0 { Answer::Yes } else { Answer::Ask })
     }
 
-    /// The code of a block. A table without codes keeps its values elsewhere, so its blocks have some code.
+    /// Looks for a remainder in a run wherever it lies, but asks where a code is not 0.
+    #[inline(always)]
+    fn answer_beyond(self, quotient: u64, remainder: u64) -> Answer {
+        let mut answer = Answer::No;
+        self.any_part(quotient, |index, slots| {
+            if self.code(index) != 0 {
+                answer = Answer::Ask;
+            } else if self.machine.matches(self.shape, self.block(index), remainder, slots) != 0 {
+                answer = Answer::Yes;
+            }
+            answer != Answer::No
+        });
+        answer
+    }
+
+    /// The code of a block.
     #[inline(always)]
     fn code(self, index: usize) -> u64 {
-        match self.shape.code_bits() {
-            0 => 1,
-            bits => block::read(self.block(index), self.shape.code_at(), bits),
-        }
+        block::read(self.block(index), self.shape.code_at(), self.shape.code_bits())
     }
 
-    /// Which of `slots` of a block hold one of the 7 bytes that begin at the top of `chunks`.
+    /// Which of `slots` of a block hold one of the bytes that begin at the top of `chunks`.
     #[inline(always)]
     fn narrow(self, index: usize, slots: u64, chunks: u64) -> u64 {
         let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
@@ -68,13 +83,11 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     }
 }
 
-/// How many chunks of a byte [`Table::narrow`] looks for. No code holds a selector beyond.
-pub(crate) const CHUNKS: u32 = 7;
-
 /// The probes for one machine and one shape; unsafe to call on a processor that is not the machine.
 pub(super) struct Probes {
-    probe: unsafe fn(&Table, u64, u64) -> Found,
-    probe_unless_coded: unsafe fn(&Table, u64, u64) -> Found,
+    answer_unless_coded: unsafe fn(&Table, u64, u64) -> Answer,
+    answer_matching: unsafe fn(&Table, u64, u64) -> Answer,
+    local_run: unsafe fn(&Table, u64) -> Option<(usize, u64)>,
     narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
 }
 
@@ -106,18 +119,26 @@ impl Probes {
 }
 
 impl Table {
-    /// Where a key with this remainder can be.
+    /// Whether a key is there whose slot has this remainder if its value is initial, and another if it is not.
     #[inline(always)]
-    pub(crate) fn probe(&self, quotient: u64, remainder: u64) -> Found {
+    pub(crate) fn answer_unless_coded(&self, quotient: u64, remainder: u64) -> Answer {
         // SAFETY: the probes were chosen for this processor.
-        unsafe { (self.probes.probe)(self, quotient, remainder) }
+        unsafe { (self.probes.answer_unless_coded)(self, quotient, remainder) }
     }
 
-    /// Where a key can be whose slot has this remainder if its value is initial, and any other if it is not.
+    /// Whether a key is there whose slot has this remainder whatever its value.
     #[inline(always)]
-    pub(crate) fn probe_unless_coded(&self, quotient: u64, remainder: u64) -> Found {
+    pub(crate) fn answer_matching(&self, quotient: u64, remainder: u64) -> Answer {
         // SAFETY: the probes were chosen for this processor.
-        unsafe { (self.probes.probe_unless_coded)(self, quotient, remainder) }
+        unsafe { (self.probes.answer_matching)(self, quotient, remainder) }
+    }
+
+    /// The block of a quotient, and the slots of its run as bits of the block, none if it has none; `None` if the
+    /// run reaches into later blocks.
+    #[inline(always)]
+    pub(crate) fn local_run(&self, quotient: u64) -> Option<(usize, u64)> {
+        // SAFETY: the probes were chosen for this processor.
+        unsafe { (self.probes.local_run)(self, quotient) }
     }
 
     /// Which of these slots of a block hold one of the [`CHUNKS`] bytes that begin at the top of `chunks`. Only for
@@ -132,100 +153,130 @@ impl Table {
 
 /// Any shape on any processor.
 static PORTABLE: Probes = Probes {
-    probe: |table, quotient, remainder| table.view(table.shape, Portable).probe(quotient, remainder),
-    probe_unless_coded: |table, quotient, remainder| {
-        table.view(table.shape, Portable).probe_unless_coded(quotient, remainder)
+    answer_unless_coded: |table, quotient, remainder| {
+        let view = table.view(table.shape, Portable);
+        let answer = view.answer_unless_coded(quotient, remainder);
+        answer.unwrap_or_else(|| view.answer_beyond(quotient, remainder))
     },
+    answer_matching: |table, quotient, remainder| {
+        let view = table.view(table.shape, Portable);
+        let answer = view.answer_matching(quotient, remainder);
+        answer.unwrap_or_else(|| view.answer_beyond(quotient, remainder))
+    },
+    local_run: |table, quotient| table.view(table.shape, Portable).local_run(quotient),
     narrow: |table, block, slots, chunks| table.view(table.shape, Portable).narrow(block, slots, chunks),
 };
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::geometry::Shape;
     use super::super::machine::x86::{Avx2, Avx512, Bmi2};
-    use super::{ByteLine, CODED_SLOTS, Found, PLAIN_SLOTS, Probes, Table};
+    use super::{Answer, ByteLine, CODED_SLOTS, PLAIN_SLOTS, Probes, Table};
 
-    pub(super) static AVX512_PLAIN: Probes = Probes {
-        probe: probe_avx512::<PLAIN_SLOTS>,
-        probe_unless_coded: probe_unless_coded_avx512::<PLAIN_SLOTS>,
-        narrow: narrow_avx512::<PLAIN_SLOTS>,
-    };
-    pub(super) static AVX512_CODED: Probes = Probes {
-        probe: probe_avx512::<CODED_SLOTS>,
-        probe_unless_coded: probe_unless_coded_avx512::<CODED_SLOTS>,
-        narrow: narrow_avx512::<CODED_SLOTS>,
-    };
-    pub(super) static AVX2_PLAIN: Probes = Probes {
-        probe: probe_avx2::<PLAIN_SLOTS>,
-        probe_unless_coded: probe_unless_coded_avx2::<PLAIN_SLOTS>,
-        narrow: narrow_avx2::<PLAIN_SLOTS>,
-    };
-    pub(super) static AVX2_CODED: Probes = Probes {
-        probe: probe_avx2::<CODED_SLOTS>,
-        probe_unless_coded: probe_unless_coded_avx2::<CODED_SLOTS>,
-        narrow: narrow_avx2::<CODED_SLOTS>,
-    };
-    pub(super) static BMI2_GENERAL: Probes = Probes { probe, probe_unless_coded, narrow };
+    /// The probes of a line of `SLOTS` remainders of a byte on one machine.
+    macro_rules! probes_of_lines {
+        ($machine:ident, $module:ident, $features:literal) => {
+            mod $module {
+                use super::{Answer, ByteLine, Probes, Table, answer_beyond, $machine};
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn probe_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe(quotient, remainder)
+                pub(super) const fn probes<const SLOTS: u32>() -> Probes {
+                    Probes {
+                        answer_unless_coded: answer_unless_coded::<SLOTS>,
+                        answer_matching: answer_matching::<SLOTS>,
+                        local_run: local_run::<SLOTS>,
+                        narrow: narrow::<SLOTS>,
+                    }
+                }
+
+                #[inline]
+                #[target_feature(enable = $features)]
+                fn machine() -> $machine {
+                    // SAFETY: this function's features are the machine's.
+                    unsafe { $machine::new() }
+                }
+
+                #[target_feature(enable = $features)]
+                fn answer_unless_coded<const SLOTS: u32>(
+                    table: &Table,
+                    quotient: u64,
+                    remainder: u64,
+                ) -> Answer {
+                    let shape = ByteLine::<SLOTS>;
+                    match table.view(shape, machine()).answer_unless_coded(quotient, remainder) {
+                        Some(answer) => answer,
+                        None => answer_beyond(table, shape, quotient, remainder),
+                    }
+                }
+
+                #[target_feature(enable = $features)]
+                fn answer_matching<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Answer {
+                    let shape = ByteLine::<SLOTS>;
+                    match table.view(shape, machine()).answer_matching(quotient, remainder) {
+                        Some(answer) => answer,
+                        None => answer_beyond(table, shape, quotient, remainder),
+                    }
+                }
+
+                #[target_feature(enable = $features)]
+                fn local_run<const SLOTS: u32>(table: &Table, quotient: u64) -> Option<(usize, u64)> {
+                    table.view(ByteLine::<SLOTS>, machine()).local_run(quotient)
+                }
+
+                #[target_feature(enable = $features)]
+                fn narrow<const SLOTS: u32>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
+                    table.view(ByteLine::<SLOTS>, machine()).narrow(block, slots, chunks)
+                }
+            }
+        };
     }
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn probe_unless_coded_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_unless_coded(quotient, remainder)
-    }
+    probes_of_lines!(Avx512, avx512, "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt");
+    probes_of_lines!(Avx2, avx2, "avx2,bmi1,bmi2,popcnt,lzcnt");
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn narrow_avx512<const SLOTS: u32>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        table.view(ByteLine::<SLOTS>, machine).narrow(block, slots, chunks)
-    }
+    pub(super) static AVX512_PLAIN: Probes = avx512::probes::<PLAIN_SLOTS>();
+    pub(super) static AVX512_CODED: Probes = avx512::probes::<CODED_SLOTS>();
+    pub(super) static AVX2_PLAIN: Probes = avx2::probes::<PLAIN_SLOTS>();
+    pub(super) static AVX2_CODED: Probes = avx2::probes::<CODED_SLOTS>();
+    pub(super) static BMI2_GENERAL: Probes =
+        Probes { answer_unless_coded, answer_matching, local_run, narrow };
 
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn probe_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
+    #[inline]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn bmi2() -> Bmi2 {
         // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx2::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe(quotient, remainder)
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn probe_unless_coded_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx2::new() };
-        table.view(ByteLine::<SLOTS>, machine).probe_unless_coded(quotient, remainder)
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn narrow_avx2<const SLOTS: u32>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx2::new() };
-        table.view(ByteLine::<SLOTS>, machine).narrow(block, slots, chunks)
+        unsafe { Bmi2::new() }
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn probe(table: &Table, quotient: u64, remainder: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Bmi2::new() };
-        table.view(table.shape, machine).probe(quotient, remainder)
+    fn answer_unless_coded(table: &Table, quotient: u64, remainder: u64) -> Answer {
+        match table.view(table.shape, bmi2()).answer_unless_coded(quotient, remainder) {
+            Some(answer) => answer,
+            None => answer_beyond(table, table.shape, quotient, remainder),
+        }
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn probe_unless_coded(table: &Table, quotient: u64, remainder: u64) -> Found {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Bmi2::new() };
-        table.view(table.shape, machine).probe_unless_coded(quotient, remainder)
+    fn answer_matching(table: &Table, quotient: u64, remainder: u64) -> Answer {
+        match table.view(table.shape, bmi2()).answer_matching(quotient, remainder) {
+            Some(answer) => answer,
+            None => answer_beyond(table, table.shape, quotient, remainder),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn answer_beyond<S: Shape>(table: &Table, shape: S, quotient: u64, remainder: u64) -> Answer {
+        table.view(shape, bmi2()).answer_beyond(quotient, remainder)
+    }
+
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn local_run(table: &Table, quotient: u64) -> Option<(usize, u64)> {
+        table.view(table.shape, bmi2()).local_run(quotient)
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
     fn narrow(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Bmi2::new() };
-        table.view(table.shape, machine).narrow(block, slots, chunks)
+        table.view(table.shape, bmi2()).narrow(block, slots, chunks)
     }
 }

@@ -51,6 +51,15 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     /// Whether the item is stored, wherever its run lies.
     #[inline(always)]
     pub(super) fn contains_beyond(self, quotient: u64, remainder: u64) -> bool {
+        self.any_part(quotient, |index, slots| {
+            self.machine.matches(self.shape, self.block(index), remainder, slots) != 0
+        })
+    }
+
+    /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says
+    /// `true`; whether it did.
+    #[inline(always)]
+    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
         let (index, in_block) = self.shape.split(quotient);
         let meta = self.meta(index);
         if !meta.is_occupied(in_block) {
@@ -80,7 +89,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
             let runends = self.meta(index).runends & slots;
             let last = runends & runends.wrapping_neg();
             let run = slots & (last << 1).wrapping_sub(1);
-            if self.machine.matches(self.shape, self.block(index), remainder, run & low(self.shape)) != 0 {
+            if visit(index, run & low(self.shape)) {
                 return true;
             }
             if last != 0 {

@@ -9,8 +9,8 @@
 
 use crate::coding::{Selector, Selectors};
 use crate::hash_string::HashString;
-use crate::quotient::{CHUNKS, Found, Table};
-use crate::values::{CodedValues, Core, ExplicitValues, Located, Parameters, Scheme, contains_anywhere};
+use crate::quotient::{Answer, CHUNKS, Table};
+use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
 use crate::{BuildError, KeyHasher};
 
 /// Selectors that the blocks' codes hold.
@@ -99,40 +99,29 @@ impl Scheme for Selecting {
         0
     }
 
+    /// While the code is 0, the plain filter's answer is the answer.
     #[inline(always)]
-    fn contains<H: KeyHasher>(&self, table: &Table, values: &Self::Store, key: &Located<'_, H>) -> bool {
-        let remainder = table.remainder_of(key.place.fraction);
-        let found = table.probe_unless_coded(key.place.quotient, remainder);
-        // While the code is 0, the plain filter's answer is the answer.
-        if found.code == 0 && found.slots != Found::BEYOND {
-            return found.slots != 0;
-        }
-        found.slots != 0 && self.settle(table, values, key, found)
+    fn answer(table: &Table, _: &Self::Store, quotient: u64, remainder: u64) -> Answer {
+        table.answer_unless_coded(quotient, remainder)
     }
-}
 
-impl Selecting {
-    /// Looks at the selectors of the slots that may be the key's.
-    #[inline(never)]
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
-        values: &CodedValues<Selectors>,
-        key: &Located<'_, H>,
-        found: Found,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
     ) -> bool {
-        let (quotient, string) = (key.place.quotient, key.string(table));
-        if found.slots == Found::BEYOND {
-            return contains_anywhere(self, table, values, quotient, &string);
-        }
-        let block = table.block_of(quotient).0;
-        let mut slots = found.slots;
-        if self.remainder_bits == 8 && found.code != values.mark() {
-            slots = table.narrow(block, slots, string.first_word());
+        let Some((block, mut slots)) = table.local_run(quotient) else {
+            return contains_anywhere(self, table, values, quotient, key);
+        };
+        let code = table.code(block);
+        if self.remainder_bits == 8 && code != values.mark() {
+            slots = table.narrow(block, slots, key.first_word());
         }
         let first = table.first_slot(block);
-        values.any_in_block(block, found.code, slots, |slot, selector| {
-            self.accepts(table.remainder(first + u64::from(slot)), selector, &string)
+        values.any_in_block(block, code, slots, |slot, selector| {
+            self.accepts(table.remainder(first + u64::from(slot)), selector, key)
         })
     }
 }
@@ -167,39 +156,33 @@ impl Scheme for SelectingExplicitly {
     }
 
     #[inline(always)]
-    fn contains<H: KeyHasher>(&self, table: &Table, values: &ExplicitValues, key: &Located<'_, H>) -> bool {
-        let (quotient, remainder) = (key.place.quotient, table.remainder_of(key.place.fraction));
-        if values.largest() == 0 {
-            return table.contains(quotient, remainder);
+    fn answer(table: &Table, values: &ExplicitValues, quotient: u64, remainder: u64) -> Answer {
+        if values.largest() > 0 {
+            Answer::Ask
+        } else if table.contains(quotient, remainder) {
+            Answer::Yes
+        } else {
+            Answer::No
         }
-        let found = table.probe_unless_coded(quotient, remainder);
-        found.slots != 0 && self.settle(table, values, key, found)
     }
-}
 
-impl SelectingExplicitly {
-    /// Looks at the selectors of the slots that may be the key's.
-    #[inline(never)]
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
         values: &ExplicitValues,
-        key: &Located<'_, H>,
-        found: Found,
+        quotient: u64,
+        key: &HashString<'_, H>,
     ) -> bool {
-        let (quotient, string) = (key.place.quotient, key.string(table));
-        if found.slots == Found::BEYOND {
-            return contains_anywhere(self, table, values, quotient, &string);
-        }
-        let block = table.block_of(quotient).0;
-        let mut slots = found.slots;
+        let Some((block, mut slots)) = table.local_run(quotient) else {
+            return contains_anywhere(self, table, values, quotient, key);
+        };
         if self.remainder_bits == 8 && u32::from(values.largest()) < CHUNKS {
-            slots = table.narrow(block, slots, string.first_word());
+            slots = table.narrow(block, slots, key.first_word());
         }
         let first = table.first_slot(block);
         while slots != 0 {
             let slot = first + u64::from(slots.trailing_zeros());
-            if self.accepts(table.remainder(slot), values.get(slot), &string) {
+            if self.accepts(table.remainder(slot), values.get(slot), key) {
                 return true;
             }
             slots &= slots - 1;

@@ -1,14 +1,14 @@
 //! The filter under every scheme: queries, insertion and removal.
 
 use crate::hash_string::HashString;
-use crate::quotient::{Place, Run, Shift, Table};
+use crate::quotient::{Answer, Place, Run, Shift, Table};
 use crate::{
     AdaptiveError, Change, Digest, FilterStats, FullError, InvariantError, KeyHasher, Remote, batch,
     error::ensure,
 };
 
 use super::plan::Plan;
-use super::{Located, Scheme, ValueOf, ValueStore, blocks_of};
+use super::{Scheme, ValueOf, ValueStore, blocks_of};
 
 /// A quotient table whose slots have values.
 #[derive(Debug, Clone)]
@@ -46,8 +46,19 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
         let place = self.table.locate(digest.hi);
-        let key = Located { hasher: &self.hasher, digest, place };
-        self.scheme.contains(&self.table, &self.values, &key)
+        let remainder = self.table.remainder_of(place.fraction);
+        match S::answer(&self.table, &self.values, place.quotient, remainder) {
+            Answer::No => false,
+            Answer::Yes => true,
+            Answer::Ask => self.settle(digest),
+        }
+    }
+
+    /// Apart from its caller, which shall need few registers.
+    #[inline(never)]
+    fn settle(&self, digest: Digest) -> bool {
+        let (quotient, key) = self.locate(digest);
+        self.scheme.settle(&self.table, &self.values, quotient, &key)
     }
 
     #[inline]

@@ -23,8 +23,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::hash_string::HashString;
-use crate::quotient::{Place, Run, Table};
-use crate::{Digest, InvariantError, KeyHasher};
+use crate::quotient::{Answer, Run, Table};
+use crate::{InvariantError, KeyHasher};
 
 pub(crate) use self::core::Core;
 pub(crate) use coded::CodedValues;
@@ -109,24 +109,17 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
 
-    /// Whether some slot of the quotient accepts the key, settled in its own block where that is possible.
-    fn contains<H: KeyHasher>(&self, table: &Table, values: &Self::Store, key: &Located<'_, H>) -> bool;
-}
+    /// Whether some slot of the quotient accepts the key, as far as its remainder (at the initial value) tells.
+    fn answer(table: &Table, values: &Self::Store, quotient: u64, remainder: u64) -> Answer;
 
-/// A key and where it belongs. Its hash string is made only when it is needed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Located<'h, H> {
-    pub(crate) hasher: &'h H,
-    pub(crate) digest: Digest,
-    pub(crate) place: Place,
-}
-
-impl<'h, H: KeyHasher> Located<'h, H> {
-    /// The key's hash bits from its remainder on.
-    #[inline]
-    pub(crate) fn string(&self, table: &Table) -> HashString<'h, H> {
-        HashString::new(self.hasher, self.digest, self.place.fraction, table.fraction_bits())
-    }
+    /// Whether some slot of the quotient accepts the key, by remainders and values.
+    fn settle<H: KeyHasher>(
+        &self,
+        table: &Table,
+        values: &Self::Store,
+        quotient: u64,
+        key: &HashString<'_, H>,
+    ) -> bool;
 }
 
 /// Whether some slot of the quotient accepts the key, wherever its run lies.
