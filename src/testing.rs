@@ -1,6 +1,6 @@
 //! Seeded randomness for the tests inside this crate.
 
-/// SplitMix64: small, good enough for tests, the same on every platform.
+/// `SplitMix64`: small, good enough for tests, the same on every platform.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -19,7 +19,7 @@ impl Random {
 
     /// A number below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// True once in `n` times.

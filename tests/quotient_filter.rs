@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use besom::{BuildError, Filter, FullError, MergeError, QuotientFilter, SipHash};
 
-/// SplitMix64, so that every run is the same.
+/// `SplitMix64`, so that every run is the same.
 struct Random(u64);
 
 impl Random {
@@ -17,7 +17,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }
 
@@ -60,7 +60,7 @@ impl Checked {
                 }
             }
             Err(MergeError::Full { needed, .. }) => {
-                assert_eq!(needed, self.stored.len() + other.stored.len())
+                assert_eq!(needed, self.stored.len() + other.stored.len());
             }
             Err(error) => panic!("{error}"),
         }

@@ -27,7 +27,7 @@ pub(crate) const fn select(word: u64, k: u32) -> u32 {
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let sums = ((nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(ONES);
     // The bytes whose sum is at most k lie wholly below the bit. Sums are at most 64, so no borrow crosses.
-    let below = ((k as u64 * ONES | TOPS) - sums) & TOPS;
+    let below = (((k as u64 * ONES) | TOPS) - sums) & TOPS;
     let byte = below.count_ones() * 8;
     let rest = k - ((sums << 8) >> byte & 0xff) as u32;
     byte + SELECT_IN_BYTE[(rest as usize) << 8 | (word >> byte & 0xff) as usize] as u32

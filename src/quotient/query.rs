@@ -65,11 +65,9 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
         if !meta.is_occupied(in_block) {
             return false;
         }
-        let (mut index, mut borders, mut runs) = (index, 0, meta.runs_below(in_block));
+        let (mut index, mut borders, mut runs) = (index, meta.borders(), meta.runs_below(in_block));
         let mut slots = u64::MAX << in_block;
-        if meta.offset < self.shape.slots() {
-            borders = meta.borders();
-        } else {
+        if meta.offset >= self.shape.slots() {
             // No slot of this block belongs to its own runs. The border behind the foreign ones is counted too.
             let begin = self.begin(index);
             let (first, in_first) = self.shape.split(begin);
