@@ -21,5 +21,5 @@ pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::Geometry;
 pub(crate) use probe::{Answer, CHUNKS};
-pub(crate) use sorted::{Appender, Item};
+pub(crate) use sorted::Appender;
 pub(crate) use table::{Place, Run, Shift, Table, fraction_bits};
