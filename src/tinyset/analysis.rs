@@ -120,24 +120,22 @@ pub(crate) fn fewest_blocks(geometry: &Geometry, items: usize, rate: f64, max: u
     Some(many)
 }
 
-/// The smallest filter of `bits`-bit blocks that holds `items` items at `rate`, over all numbers of chains that
-/// `chains` offers; the lowest rate among equals.
+/// The smallest filter that holds `items` items at `rate` with blocks of one of the geometries, which come in the
+/// order of preference: one is passed over only for another that saves a thousandth of the blocks.
 pub(crate) fn smallest(
     geometries: impl Iterator<Item = Geometry>,
     items: usize,
     rate: f64,
     max: usize,
 ) -> Option<Plan> {
-    let mut best: Option<(Plan, f64)> = None;
+    let mut best: Option<Plan> = None;
     for geometry in geometries {
-        let max = best.map_or(max, |(plan, _)| plan.blocks);
-        let Some(blocks) = fewest_blocks(&geometry, items, rate, max) else { continue };
-        let reached = BlockRates::new(&geometry).mean(items, blocks);
-        if best.is_none_or(|(plan, best)| (blocks, reached) < (plan.blocks, best)) {
-            best = Some((Plan { geometry, blocks }, reached));
+        let max = best.map_or(max, |plan| plan.blocks - plan.blocks / 1000 - 1);
+        if let Some(blocks) = fewest_blocks(&geometry, items, rate, max) {
+            best = Some(Plan { geometry, blocks });
         }
     }
-    best.map(|(plan, _)| plan)
+    best
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 //!
 //! Every operation reads and writes the bits of its own block and no others.
 
-use super::geometry::{Geometry, MAX_BLOCK_WORDS, REMAINDER_BITS};
+use std::ops::Range;
+
+use super::geometry::{Geometry, Layout, MAX_BLOCK_WORDS, REMAINDER_BITS};
 use crate::bits::{low_mask, string};
 use crate::error::{InvariantError, ensure};
-
-/// The planes that hash bits reach: the isLast bits and one for each bit of a remainder. Later ones are all 0.
-const PLANES: usize = REMAINDER_BITS as usize + 1;
 
 /// A block to read. `select` finds the k-th set bit of a word: [`crate::bits::select`] or a faster one.
 #[derive(Clone, Copy)]
@@ -89,56 +88,25 @@ impl<'a, S: Fn(u64, u32) -> u32 + Copy> Block<'a, S> {
         if !self.is_occupied(chain) {
             return false;
         }
-        let logical = self.count().logical;
-        self.matches(self.chain(chain), logical, remainder).next().is_some()
+        let layout = Layout::new(&self.geometry, self.count().logical);
+        let Chain { start, end } = self.chain(chain);
+        (start..end).any(|item| self.compare(&layout, item, remainder).is_some())
     }
 
-    /// The items of a chain that match: for each 64 of them, the number of the first and a bit per item that
-    /// says which match; those without any are left out. In the second word, matches that are certain to be
-    /// longer than they must be: those by an extra bit that is 1.
+    /// Whether `item` has this remainder; if so, whether an extra bit of 1 is part of what agrees.
     #[inline(always)]
-    fn matches(
-        self,
-        chain: Chain,
-        logical: usize,
-        remainder: u64,
-    ) -> impl Iterator<Item = (usize, u64, u64)> + 'a
-    where
-        S: 'a,
-    {
-        (chain.start..chain.end).step_by(64).filter_map(move |first| {
-            let items = low_mask((chain.end - first) as u32);
-            let (matching, extra) = self.compare(first, items, logical, remainder);
-            (matching != 0).then_some((first, matching, extra))
-        })
-    }
-
-    /// Compares plane after plane until nothing matches any more or the bits are at an end.
-    #[inline(always)]
-    fn compare(&self, first: usize, items: u64, logical: usize, remainder: u64) -> (u64, u64) {
-        let array_bits = self.geometry.array_bits() as usize;
-        let mut matching = items;
-        let mut bits = remainder;
-        for plane in 1..PLANES {
-            let start = plane * logical;
-            if matching == 0 || start >= array_bits {
-                break;
-            }
-            let wanted = (bits & 1).wrapping_neg();
-            let stored = string::read(self.words, self.array() + start + first);
-            let exists = low_mask((array_bits - start).saturating_sub(first).min(64) as u32);
-            if start + logical > array_bits && self.geometry.removal() {
-                // An extra bit of 0 may stand for one that was lost when the item moved: it says nothing.
-                matching &= !(stored & !wanted & exists);
-                return (matching, matching & stored & exists);
-            }
-            matching &= !((stored ^ wanted) & exists);
-            bits >>= 1;
+    fn compare(&self, layout: &Layout, item: usize, remainder: u64) -> Option<bool> {
+        let stored = string::read(self.words, self.array() + layout.offset(item));
+        let mut counts = low_mask(layout.size(item) as u32);
+        let extra = stored & counts & !low_mask(layout.short as u32);
+        if self.geometry.removal() {
+            // An extra bit of 0 may stand for one that was lost when the item moved: it says nothing.
+            counts = low_mask(layout.short as u32) | extra;
         }
-        (matching, 0)
+        ((stored ^ remainder) & counts == 0).then_some(extra != 0)
     }
 
-    /// The item to remove for this remainder, and its chain's first item.
+    /// The item to remove for this remainder, and its chain.
     ///
     /// Of several that match, one with an extra bit of 1 must go first: it matches this key but may not match
     /// the key of another item whose own extra bit was lost.
@@ -146,14 +114,28 @@ impl<'a, S: Fn(u64, u32) -> u32 + Copy> Block<'a, S> {
         if !self.is_occupied(chain) {
             return None;
         }
-        let (chain, logical) = (self.chain(chain), self.count().logical);
-        let candidates = || self.matches(chain, logical, remainder);
-        let specific = candidates().find(|&(.., extra)| extra != 0);
-        let (first, bits) = match specific {
-            Some((first, _, extra)) => (first, extra),
-            None => candidates().next().map(|(first, matching, _)| (first, matching))?,
-        };
-        Some((first + bits.trailing_zeros() as usize, chain))
+        let layout = Layout::new(&self.geometry, self.count().logical);
+        let chain = self.chain(chain);
+        let mut matching = None;
+        for item in chain.start..chain.end {
+            match self.compare(&layout, item, remainder) {
+                Some(true) => return Some((item, chain)),
+                Some(false) => matching = matching.or(Some((item, chain))),
+                None => {}
+            }
+        }
+        matching
+    }
+
+    /// The start of an array for `logical` items.
+    fn rebuild(&self, count: Count, logical: usize) -> Rebuild<'a> {
+        Rebuild {
+            old: self.words,
+            old_array: self.array(),
+            from: Layout::new(&self.geometry, count.logical),
+            new: [0; MAX_BLOCK_WORDS],
+            to: Layout::new(&self.geometry, logical),
+        }
     }
 
     /// Checks everything that a block promises; returns its count.
@@ -168,15 +150,18 @@ impl<'a, S: Fn(u64, u32) -> u32 + Copy> Block<'a, S> {
         let Count { actual, logical } = count;
         ensure!(logical <= array_bits, "{logical} items in {array_bits} bits");
         ensure!((actual == 0) == (logical == 0), "{actual} items, cut for {logical}");
-        let used = if logical == 0 { 0 } else { PLANES };
-        for start in (0..used * logical).step_by(logical.max(1)).filter(|&start| start < array_bits) {
-            let len = (logical - actual).min(array_bits.saturating_sub(start + actual));
-            let stray = string::count_ones(self.words, array + start + actual, len);
-            ensure!(stray == 0, "{stray} bits set in free places of the plane at {start}");
+        let stray = string::count_ones(self.words, array + actual, logical - actual);
+        ensure!(stray == 0, "{stray} isLast bits set behind the last item");
+        let layout = Layout::new(&self.geometry, logical);
+        for item in 0..logical {
+            let hashed = if item < actual { REMAINDER_BITS as usize } else { 0 };
+            let (at, size) = (array + layout.offset(item), layout.size(item));
+            let stray = string::count_ones(self.words, at + hashed, size.saturating_sub(hashed));
+            ensure!(stray == 0, "{stray} bits set in item {item} of {actual} beyond its hash bits");
         }
-        let rest = (used * logical).min(array_bits);
-        let stray = string::count_ones(self.words, array + rest, array_bits - rest);
-        ensure!(stray == 0, "{stray} bits set beyond the hash bits of {logical} items");
+        let used = if logical == 0 { 0 } else { array_bits };
+        let stray = string::count_ones(self.words, array + used, array_bits - used);
+        ensure!(stray == 0, "{stray} bits set in an empty block");
         Ok(count)
     }
 }
@@ -186,17 +171,6 @@ pub(crate) struct BlockMut<'a> {
     geometry: Geometry,
     words: &'a mut [u64],
     base: usize,
-}
-
-/// How the planes of the new array follow from those of the old one.
-struct Shift {
-    /// Items in a plane before and after.
-    from: usize,
-    to: usize,
-    /// The first item that moves, in a plane after plane 0.
-    at: usize,
-    /// The same in plane 0.
-    last_at: usize,
 }
 
 impl<'a> BlockMut<'a> {
@@ -219,12 +193,16 @@ impl<'a> BlockMut<'a> {
             return None;
         }
         // The newcomer is the first of its chain, so it is the last only if the chain was empty.
-        let tail = remainder << 1 | u64::from(!block.is_occupied(chain));
-        self.open(&Shift { from: count.logical, to: logical, at, last_at: at }, tail);
+        let last = u64::from(!block.is_occupied(chain));
+        let mut new = block.rebuild(count, logical);
+        new.copy_lasts(0..at, 0);
+        new.copy_remainders(0..at, 0);
+        new.put(at, last, remainder);
+        new.copy_lasts(at..logical - 1, at + 1);
+        new.copy_remainders(at..count.actual, at + 1);
+        let array = new.finish();
+        self.replace_array(&array, logical);
         string::write(self.words, self.base + chain as usize, 1, 1);
-        if self.geometry.removal() {
-            self.geometry.write_counter(self.words, self.base, logical);
-        }
         Some(grown)
     }
 
@@ -232,61 +210,79 @@ impl<'a> BlockMut<'a> {
     pub(crate) fn remove(&mut self, chain: u32, remainder: u64) -> Option<usize> {
         let block = self.block();
         let (item, Chain { start, end }) = block.find(chain, remainder)?;
-        let Count { actual, logical } = block.count();
+        let count = block.count();
+        let mut new = block.rebuild(count, count.logical);
         // The isLast bits of a chain are 0…01: whichever item goes, the first of them goes with it.
-        self.close(&Shift { from: logical, to: logical, at: item, last_at: start });
+        new.copy_lasts(0..start, 0);
+        new.copy_lasts(start + 1..count.logical, start);
+        new.copy_remainders(0..item, 0);
+        new.copy_remainders(item + 1..count.actual, item);
+        let array = new.finish();
+        // In an empty block nobody's remainder is cut short any more.
+        let logical = if count.actual > 1 { count.logical } else { 0 };
+        self.replace_array(&array, logical);
         if end - start == 1 {
             string::write(self.words, self.base + chain as usize, 1, 0);
         }
-        if actual > 1 {
-            return Some(0);
+        Some(count.logical - logical)
+    }
+
+    fn replace_array(&mut self, array: &[u64], logical: usize) {
+        let start = self.base + self.geometry.array_start() as usize;
+        string::copy(array, 0, self.words, start, self.geometry.array_bits() as usize);
+        if self.geometry.removal() {
+            self.geometry.write_counter(self.words, self.base, logical);
         }
-        // Nobody's remainder is cut short any more.
-        self.geometry.write_counter(self.words, self.base, 0);
-        Some(logical)
+    }
+}
+
+/// The array of a block, built anew from the old one for another number of items.
+struct Rebuild<'a> {
+    /// The old block's words, where its array starts in them, and its layout.
+    old: &'a [u64],
+    old_array: usize,
+    from: Layout,
+    /// The new array from bit 0 on, and its layout.
+    new: [u64; MAX_BLOCK_WORDS],
+    to: Layout,
+}
+
+impl Rebuild<'_> {
+    /// Copies the isLast bits of the given old items to the new places from `at` on.
+    fn copy_lasts(&mut self, items: Range<usize>, at: usize) {
+        string::copy(self.old, self.old_array + items.start, &mut self.new, at, items.len());
     }
 
-    /// Makes room for one item in every plane and puts the bits of `tail` there, one a plane.
-    fn open(&mut self, shift: &Shift, mut tail: u64) {
-        self.rebuild(shift, |old, old_start, new, start, at, len| {
-            string::copy(old, old_start, new, start, at.min(len));
-            if at < len {
-                string::write(new, start + at, 1, tail);
-                string::copy(old, old_start + at, new, start + at + 1, len - at - 1);
+    /// Copies the remainders of the given old items to the new places from `at` on: those that keep their size in
+    /// one go, the others one by one and as far as their bits reach.
+    fn copy_remainders(&mut self, items: Range<usize>, at: usize) {
+        let mut item = items.start;
+        while item < items.end {
+            let target = item - items.start + at;
+            let run = self.from.alike(item).min(self.to.alike(target)).min(items.end - item);
+            let (size, new_size) = (self.from.size(item), self.to.size(target));
+            let (old, new) = (self.old_array + self.from.offset(item), self.to.offset(target));
+            if size == new_size {
+                string::copy(self.old, old, &mut self.new, new, run * size);
+            } else {
+                let kept = size.min(new_size).min(REMAINDER_BITS as usize);
+                for number in 0..run {
+                    let (old, new) = (old + number * size, new + number * new_size);
+                    string::copy(self.old, old, &mut self.new, new, kept);
+                }
             }
-            tail >>= 1;
-        });
-    }
-
-    /// Takes one item out of every plane; the last place becomes 0.
-    fn close(&mut self, shift: &Shift) {
-        self.rebuild(shift, |old, old_start, new, start, at, len| {
-            string::copy(old, old_start, new, start, at.min(len));
-            if at + 1 < len {
-                string::copy(old, old_start + at + 1, new, start + at, len - at - 1);
-            }
-        });
-    }
-
-    /// Builds the array anew: `plane(old, old_start, new, start, at, len)` fills one plane of `len` items.
-    fn rebuild(
-        &mut self,
-        shift: &Shift,
-        mut plane: impl FnMut(&[u64], usize, &mut [u64], usize, usize, usize),
-    ) {
-        let array = self.base + self.geometry.array_start() as usize;
-        let array_bits = self.geometry.array_bits() as usize;
-        let mut buffer = [0; MAX_BLOCK_WORDS];
-        let new = &mut buffer[..self.words.len()];
-        for number in 0..PLANES {
-            let start = number * shift.to;
-            if start >= array_bits {
-                break;
-            }
-            let len = shift.to.min(array_bits - start);
-            let at = if number == 0 { shift.last_at } else { shift.at };
-            plane(self.words, array + number * shift.from, new, start, at, len);
+            item += run;
         }
-        string::copy(new, 0, self.words, array, array_bits);
+    }
+
+    /// Puts a new item into a place.
+    fn put(&mut self, at: usize, last: u64, remainder: u64) {
+        string::copy(&[last], 0, &mut self.new, at, 1);
+        let size = self.to.size(at).min(REMAINDER_BITS as usize);
+        string::copy(&[remainder], 0, &mut self.new, self.to.offset(at), size);
+    }
+
+    fn finish(self) -> [u64; MAX_BLOCK_WORDS] {
+        self.new
     }
 }

@@ -11,7 +11,7 @@ use crate::{BuildError, KeyHasher, Seed, Xxh3};
 /// The rate of a filter that was asked for none.
 const DEFAULT_RATE: f64 = 1.0 / 256.0;
 
-/// The smallest rate: remainders have 63 hash bits, and some of them go to collisions inside a block.
+/// The smallest rate: remainders have 57 hash bits, and some of them go to collisions inside a block.
 const MIN_RATE: f64 = 1e-15;
 
 /// The largest rate for which TinySet makes sense.
@@ -165,12 +165,15 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         }
     }
 
-    /// The shapes to choose from: the one given, or every eighth number of chains.
+    /// The shapes to choose from: the one given, or every eighth number of chains; first those whose index is a
+    /// word or less, the larger ones (with shorter chains) before the smaller.
     fn geometries(&self) -> impl Iterator<Item = Geometry> {
         let max = Geometry::max_chains(self.block_bits, self.removal);
         let (first, last) = self.chains.map_or((8.min(max), max), |chains| (chains, chains));
+        let mut chains: Vec<u32> = (first..=last).step_by(8).collect();
+        chains.sort_by_key(|&chains| (chains > 64, chains.abs_diff(64)));
         let (bits, removal) = (self.block_bits, self.removal);
-        (first..=last).step_by(8).filter_map(move |chains| Geometry::new(bits, chains, removal))
+        chains.into_iter().filter_map(move |chains| Geometry::new(bits, chains, removal))
     }
 
     fn plan_by_rate(&self, rate: f64) -> Result<Plan, BuildError> {

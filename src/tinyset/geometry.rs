@@ -10,15 +10,13 @@ use crate::bits::string;
 /// ```text
 /// |0        |chains           |array                                                  |bits
 /// | index   | counter         | isLast bits | remainders                              |
-/// | 1 a     | with removal    | plane 0     | plane 1 | plane 2 | … | the first bits  |
-/// | chain   | only            | 1 an item   | 1 an item each        | of plane s      |
+/// | 1 a     | with removal    | 1 an item   | m of s bits each, the others of s − 1   |
+/// | chain   | only            |             |                                         |
 /// ```
 ///
-/// The array of A bits is cut into *planes* of one bit per item. Plane 0 holds the isLast bits, plane `j` bit
-/// `j − 1` of every remainder. With r items, s = ⌊A/r⌋ planes are complete and of plane s there is room for the
-/// first m = A mod r items: those have remainders of s bits, the others of s − 1, exactly as in the paper. What
-/// the planes change is only the order of the bits: an item more is one bit more in every plane, and what is
-/// pushed out at the end of the array is just what all remainders lose.
+/// The items of chain 0 come first, then those of chain 1, and so on. With r items in an array of A bits,
+/// s = ⌊A/r⌋ and m = A mod r: the array is always full. A remainder's bits are the lowest ones of the hash's, so
+/// that a remainder grows shorter from its upper end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
     /// All bits of a block.
@@ -29,8 +27,9 @@ pub(crate) struct Geometry {
     pub(crate) counter_bits: u32,
 }
 
-/// How far the hash bits of a remainder reach. Later bits of a long one are 0 in blocks and in queries.
-pub(crate) const REMAINDER_BITS: u32 = 63;
+/// How far the hash bits of a remainder reach. The later bits of a longer one are 0, in blocks and in queries.
+/// So many fit into eight bytes wherever they start in the first.
+pub(crate) const REMAINDER_BITS: u32 = 57;
 
 /// The smallest block. The index, a counter and some remainders must fit.
 pub(crate) const MIN_BLOCK_BITS: u32 = 32;
@@ -94,12 +93,57 @@ impl Geometry {
     }
 }
 
+/// Where the remainders of a block lie that is cut for some number of items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Layout {
+    /// Where the first one starts in the array: after the isLast bits.
+    pub(crate) start: usize,
+    /// s − 1, the bits of an item without an extra bit.
+    pub(crate) short: usize,
+    /// m, the items that have an extra bit: the first ones.
+    pub(crate) extended: usize,
+}
+
+impl Layout {
+    /// The layout for `items` items, at most one for every bit of the array.
+    #[inline(always)]
+    pub(crate) fn new(geometry: &Geometry, items: usize) -> Self {
+        // 32 bits, since dividing 64 takes several times as long on many processors.
+        let (array_bits, count) = (geometry.array_bits(), items as u32);
+        if count == 0 {
+            return Self::default();
+        }
+        Self {
+            start: items,
+            short: (array_bits / count - 1) as usize,
+            extended: (array_bits % count) as usize,
+        }
+    }
+
+    /// Where the remainder of `item` starts in the array.
+    #[inline(always)]
+    pub(crate) fn offset(&self, item: usize) -> usize {
+        self.start + item * self.short + item.min(self.extended)
+    }
+
+    /// How many bits it has.
+    #[inline(always)]
+    pub(crate) fn size(&self, item: usize) -> usize {
+        self.short + usize::from(item < self.extended)
+    }
+
+    /// How many items from `item` on have the same size as it.
+    pub(crate) fn alike(&self, item: usize) -> usize {
+        if item < self.extended { self.extended - item } else { usize::MAX }
+    }
+}
+
 /// What a key is in a table: its block, its chain, and the remainder of its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) block: usize,
     pub(crate) chain: u32,
-    /// [`REMAINDER_BITS`] hash bits; bit `j − 1` goes to plane `j`.
+    /// [`REMAINDER_BITS`] hash bits.
     pub(crate) remainder: u64,
 }
 

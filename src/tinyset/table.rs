@@ -3,9 +3,9 @@
 use super::block::{Block, BlockMut};
 use super::geometry::{Geometry, Place};
 #[cfg(target_arch = "x86_64")]
-use super::x86;
+use super::x86::{GENERAL, Line, LineKind, NARROW, WIDE};
 use crate::batch::prefetch;
-use crate::bits::{AlignedWords, Isa, LINE};
+use crate::bits::{AlignedWords, LINE};
 use crate::error::{InvariantError, ensure};
 use crate::{Digest, bits};
 
@@ -19,19 +19,24 @@ pub(crate) struct Table {
     len: usize,
     /// The sum of the blocks' logical counts.
     logical: usize,
-    /// Which version of the operations this processor runs on blocks of this geometry.
-    isa: Isa,
+    /// Faster versions of the operations, if the processor and the geometry are fit for them.
+    #[cfg(target_arch = "x86_64")]
+    line: Option<&'static Line>,
 }
 
 impl Table {
     /// Empty blocks; `None` if the memory is not to be had.
     pub(crate) fn new(geometry: Geometry, blocks: usize) -> Option<Self> {
         let words = AlignedWords::zeroed(geometry.words(blocks)?)?;
-        #[cfg(target_arch = "x86_64")]
-        let isa = x86::supported(&geometry);
-        #[cfg(not(target_arch = "x86_64"))]
-        let isa = Isa::Portable;
-        Some(Self { geometry, words, blocks, len: 0, logical: 0, isa })
+        Some(Self {
+            geometry,
+            words,
+            blocks,
+            len: 0,
+            logical: 0,
+            #[cfg(target_arch = "x86_64")]
+            line: Line::get(&geometry),
+        })
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -71,45 +76,55 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn contains(&self, place: Place) -> bool {
+    pub(crate) fn contains(&self, Place { block, chain, remainder }: Place) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.isa >= Isa::Avx2 {
-            return self.contains_x86(place);
+        if let Some(line) = self.line {
+            let answer = match line.kind() {
+                // SAFETY: a `Line` exists only on processors that have the features of its methods.
+                LineKind::Narrow => unsafe {
+                    line.contains::<8, NARROW>(&self.words.as_chunks().0[block], chain, remainder)
+                },
+                kind => self.contains_line(line, kind, block, chain, remainder),
+            };
+            return answer.unwrap_or_else(|| self.contains_portable(block, chain, remainder));
         }
-        self.contains_portable(place)
+        self.contains_portable(block, chain, remainder)
     }
 
-    #[inline]
-    fn contains_portable(&self, Place { block, chain, remainder }: Place) -> bool {
+    #[inline(never)]
+    fn contains_portable(&self, block: usize, chain: u32, remainder: u64) -> bool {
         let (words, base) = self.geometry.locate(block);
         Block::new(self.geometry, &self.words[words], base, bits::select).contains(chain, remainder)
     }
 
-    /// [`contains`](Self::contains) where the processor has AVX2 or AVX-512 and blocks are whole lines.
+    /// All the other versions.
     #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn contains_x86(&self, place: Place) -> bool {
-        let Place { block, chain, remainder } = place;
-        let words = &self.words[self.geometry.locate(block).0];
-        // SAFETY: `isa` was detected on this processor, and each version calls for no more than its features.
-        let answer = unsafe {
-            match (self.isa, words.as_array::<8>(), words.as_array::<4>()) {
-                (Isa::Avx512, Some(words), _) => {
-                    x86::contains_avx512(&self.geometry, words, chain, remainder)
+    fn contains_line(
+        &self,
+        line: &Line,
+        kind: LineKind,
+        block: usize,
+        chain: u32,
+        remainder: u64,
+    ) -> Option<bool> {
+        // SAFETY: a `Line` exists only on processors that have the features of its methods.
+        unsafe {
+            match kind {
+                LineKind::Narrow => None,
+                LineKind::Wide => {
+                    line.contains::<8, WIDE>(&self.words.as_chunks().0[block], chain, remainder)
                 }
-                (Isa::Avx512, _, Some(words)) => {
-                    x86::contains_avx512(&self.geometry, words, chain, remainder)
+                LineKind::General => {
+                    line.contains::<8, GENERAL>(&self.words.as_chunks().0[block], chain, remainder)
                 }
-                _ => Some(x86::contains_bmi2(&self.geometry, words, chain, remainder)),
+                LineKind::HalfNarrow => {
+                    line.contains::<4, NARROW>(&self.words.as_chunks().0[block], chain, remainder)
+                }
+                LineKind::Half => {
+                    line.contains::<4, GENERAL>(&self.words.as_chunks().0[block], chain, remainder)
+                }
             }
-        };
-        answer.unwrap_or_else(|| self.contains_overloaded(place))
-    }
-
-    /// Apart, so that it is not in the way of the usual case.
-    #[cold]
-    fn contains_overloaded(&self, place: Place) -> bool {
-        self.contains_portable(place)
+        }
     }
 
     /// Inserts an item; `false`, and nothing changes, if its block has no bit left for it.
@@ -126,16 +141,13 @@ impl Table {
     #[inline]
     fn insert_into_block(&mut self, Place { block, chain, remainder }: Place) -> Option<usize> {
         #[cfg(target_arch = "x86_64")]
-        if self.isa >= Isa::Avx2 {
-            let words = &mut self.words[self.geometry.locate(block).0];
-            // SAFETY: `isa` was detected on this processor; the function needs BMI2, which AVX2 includes here.
+        if let Some(line) = self.line {
+            // SAFETY: a `Line` exists only on processors that have the features of its methods.
             let grown = unsafe {
-                if let Some(words) = words.as_mut_array::<8>() {
-                    x86::insert_bmi2(&self.geometry, words, chain, remainder)
+                if self.geometry.bits == 512 {
+                    line.insert::<8>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
                 } else {
-                    words
-                        .as_mut_array::<4>()
-                        .and_then(|words| x86::insert_bmi2(&self.geometry, words, chain, remainder))
+                    line.insert::<4>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
                 }
             };
             if grown.is_some() {
@@ -165,10 +177,11 @@ impl Table {
         BlockMut::new(self.geometry, &mut self.words[words], base)
     }
 
-    /// The same table with another version of the operations, for tests that compare them.
+    /// The same table with the versions that every processor has, for tests that compare them.
     #[cfg(test)]
-    pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
-        self.isa = self.isa.min(isa);
+    pub(crate) fn portable(mut self) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        let _ = self.line.take();
         self
     }
 

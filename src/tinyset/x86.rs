@@ -1,222 +1,417 @@
-//! Blocks of one cache line on x86-64: queries with AVX-512, insertions with BMI2.
+//! Blocks of one cache line on x86-64 with BMI2.
 //!
-//! These serve blocks of 256 and 512 bits, of at most [`MAX_CHAINS`] chains, and of at most 63 items: nearly all
-//! blocks that are not loaded far beyond their plan. They say so when they meet another one, and
+//! These serve blocks of 256 and 512 bits, of every eighth number of chains up to [`MAX_CHAINS`], and of at most
+//! [`MAX_ITEMS`] items: nearly all blocks that are not loaded far beyond their plan. They say so when they meet another one, and
 //! [`block`](super::block) does its work. Both write the same bits and give the same answers.
 
-use std::arch::x86_64::*;
+use std::arch::x86_64::{_bzhi_u64, _pdep_u64, _pext_u64};
+use std::sync::OnceLock;
 
-use super::block::Block;
-use super::geometry::Geometry;
-use crate::bits::word::select_bmi2;
-use crate::bits::{Isa, low_mask};
+use super::geometry::{Geometry, Layout, REMAINDER_BITS};
+use crate::bits::{Isa, low_mask, string};
 
 /// The index lies in the first two words.
 const MAX_CHAINS: u32 = 128;
 
-/// Items of a block whose isLast bits fit into a word together with one bit more.
-const MAX_ITEMS: u32 = 63;
+/// Indexes are of whole bytes, so that the array starts with a byte where there is no counter.
+const CHAIN_STEP: u32 = 8;
 
-/// What the functions of this file can do for blocks of this geometry on this processor.
-pub(crate) fn supported(geometry: &Geometry) -> Isa {
-    let fits = geometry.is_line() && geometry.chains <= MAX_CHAINS;
-    if fits { Isa::detect() } else { Isa::Portable }
+/// Items of a block whose isLast bits fit into a word together with one bit more.
+const MAX_ITEMS: usize = 63;
+
+/// What depends on the number of items only, looked up instead of computed.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Line {
+    geometry: Geometry,
+    /// Which version of the operations serves it.
+    kind: LineKind,
+    /// Where the array starts.
+    array: usize,
+    /// The same in bytes; at most [`MAX_CHAINS`] bits, and right if it starts with a byte.
+    array_byte: usize,
+    /// At r: where the remainders of r items lie.
+    layouts: [LineLayout; MAX_ITEMS + 1],
+    /// At r and i: where the i-th of r items lies.
+    spots: [[Spot; MAX_ITEMS + 1]; MAX_ITEMS + 1],
+    /// At z: bits at all multiples of z.
+    every: [u64; 64],
+    /// At r: what becomes of the remainders when a block of r items takes another one.
+    cuts: [Cut; MAX_ITEMS],
 }
 
-/// The words of a block, as an array that needs no bounds checks: `N` is a power of two.
-#[inline(always)]
-fn read<const N: usize>(words: &[u64; N], at: u32) -> u64 {
-    let (word, shift) = (at as usize / 64, at % 64);
-    // Beyond the end this wraps around; whoever reads there looks at none of those bits.
-    words[word & (N - 1)] >> shift | words[(word + 1) & (N - 1)] << 1 << (63 - shift)
+/// What is not plain of a [`Layout`], small.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct LineLayout {
+    short: u16,
+    extended: u16,
+}
+
+/// Where an item lies in its block.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Spot {
+    /// Where the eight bytes start that hold it, all of them in the block.
+    byte: u8,
+    /// Where in them it starts.
+    shift: u8,
+    /// Its bits, as far as hash bits reach.
+    size: u8,
+    /// How many items from this one on are of its size and lie in these bytes, itself included.
+    together: u8,
+}
+
+impl Spot {
+    fn new(geometry: &Geometry, layout: &Layout, item: usize) -> Self {
+        let offset = geometry.array_start() as usize + layout.offset(item);
+        let byte = (offset / 8).min(geometry.bits as usize / 8 - 8);
+        let size = layout.size(item);
+        let fitting = (REMAINDER_BITS as usize).checked_div(size).unwrap_or(1).max(1);
+        Self {
+            byte: byte as u8,
+            shift: (offset - 8 * byte) as u8,
+            size: size.min(REMAINDER_BITS as usize) as u8,
+            together: layout.alike(item).min(fitting) as u8,
+        }
+    }
+}
+
+/// Bits at all multiples of a distance; none for 0.
+fn every(distance: usize) -> u64 {
+    (0..64_usize).filter(|bit| bit.checked_rem(distance) == Some(0)).fold(0, |bits, bit| bits | 1 << bit)
+}
+
+/// Which bits of the remainders are left when a block takes another item, as masks over the block.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Cut {
+    /// Of the items before the newcomer, which keep their numbers.
+    before: [u64; 8],
+    /// Of those after it, whose numbers grow by one.
+    after: [u64; 8],
 }
 
 /// What the index and the isLast bits say about one chain.
 struct Decoded {
     /// How many items the remainders are cut for.
-    logical: u32,
+    logical: usize,
     /// How many items are there.
-    actual: u32,
-    /// The bit of the chain's first item, or of the item that it goes before.
-    start: u64,
-    /// One bit for each item of the chain.
-    items: u64,
-    /// Whether the chain holds an item.
+    actual: usize,
+    /// The chain's first item, or the one that it goes before.
+    start: usize,
+    /// The item after the chain's last one, if it is occupied.
+    end: usize,
+    /// The isLast bits.
+    lasts: u64,
     occupied: bool,
 }
 
-/// `None` for more than [`MAX_ITEMS`] items.
-#[inline]
-#[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-fn decode<const N: usize>(geometry: &Geometry, words: &[u64; N], chain: u32) -> Option<Decoded> {
-    let index =
-        [words[0] & low_mask(geometry.chains), words[1] & low_mask(geometry.chains.saturating_sub(64))];
-    let chains = index[0].count_ones() + index[1].count_ones();
-    let before = (index[0] & low_mask(chain)).count_ones()
-        + (index[1] & low_mask(chain.saturating_sub(64))).count_ones();
-    let occupied = words[(chain as usize / 64) & 1] >> (chain % 64) & 1;
-    // A 1 in front ends a chain before the first: now bit i says that an item starts a chain, and the k-th set
-    // bit is where the k-th chain in use starts. The one after the last is the number of items.
-    let starts = read(words, geometry.array_start()) << 1 | 1;
-    let actual = _pdep_u64(low_mask(chains).wrapping_add(1), starts).trailing_zeros();
-    let logical = if geometry.removal() {
-        (read(words, geometry.chains) & low_mask(geometry.counter_bits)) as u32
-    } else {
-        actual
-    };
-    // 2^64 is 0 here and `actual` then 64: no separate test for an index that is too full.
-    if actual > MAX_ITEMS || logical > MAX_ITEMS {
-        return None;
+/// Which version of a query serves a geometry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// 64 bytes, [`NARROW`].
+    Narrow,
+    /// 64 bytes, [`WIDE`].
+    Wide,
+    /// 64 bytes, [`GENERAL`].
+    General,
+    /// 32 bytes, [`NARROW`].
+    HalfNarrow,
+    /// 32 bytes, [`GENERAL`].
+    Half,
+}
+
+/// The index is one word at most, there is no counter, and the array starts with a byte.
+pub(crate) const NARROW: u8 = 0;
+/// The same with an index of more than a word.
+pub(crate) const WIDE: u8 = 1;
+/// Anything.
+pub(crate) const GENERAL: u8 = 2;
+
+/// All tables made so far. They take 27 KiB and depend on nothing but the geometry, so filters share them.
+static LINES: [OnceLock<Box<Line>>; 4 * CHAINS] = [const { OnceLock::new() }; 4 * CHAINS];
+
+/// How many numbers of chains there are.
+const CHAINS: usize = (MAX_CHAINS / CHAIN_STEP) as usize;
+
+impl Line {
+    /// The tables for blocks of this geometry; `None` if it or the processor is not fit for this file.
+    pub(crate) fn get(geometry: &Geometry) -> Option<&'static Self> {
+        let fits = geometry.is_line() && geometry.chains.is_multiple_of(CHAIN_STEP);
+        if !fits || Isa::detect() < Isa::Avx2 {
+            return None;
+        }
+        let kind = usize::from(geometry.bits == 512) + 2 * usize::from(geometry.removal());
+        let chains = (geometry.chains / CHAIN_STEP) as usize;
+        // None is for more chains than MAX_CHAINS.
+        let line = LINES[kind * CHAINS..(kind + 1) * CHAINS].get(chains.checked_sub(1)?)?;
+        Some(line.get_or_init(|| Box::new(Self::new(geometry))))
     }
-    let start = _pdep_u64(1 << before, starts);
-    let end = _pdep_u64(2 << before, starts);
-    let items = end.wrapping_sub(start) & occupied.wrapping_neg();
-    Some(Decoded { logical, actual, start, items, occupied: occupied == 1 })
-}
 
-/// Whether an item of `chain` has this remainder as far as its bits go.
-///
-/// The planes of a block are compared eight at a time, for all items at once: the block is in one register,
-/// and a permutation and a shift bring any 64 bits of it to any lane. There is no branch on what the block
-/// holds before the answer is nearly certain, so that the processor works on the next query meanwhile.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,bmi1,bmi2,popcnt,lzcnt")]
-pub(crate) fn contains_avx512<const N: usize>(
-    geometry: &Geometry,
-    words: &[u64; N],
-    chain: u32,
-    remainder: u64,
-) -> Option<bool> {
-    let decoded = decode(geometry, words, chain)?;
-    // SAFETY: the mask lets exactly the N words be read that the array has.
-    let block = unsafe { _mm512_maskz_loadu_epi64(low_mask(N as u32) as u8, words.as_ptr().cast()) };
-    let total = 64 * N as u32;
-    let mut planes = Planes::new(geometry, decoded.logical, total);
-    let mismatch = _mm512_or_epi64(planes.next(block, remainder), planes.next(block, remainder >> 8));
-    let mut matching = decoded.items & !(_mm512_reduce_or_epi64(mismatch) as u64);
-    let mut number = 17;
-    while matching != 0 && number < 64 && geometry.array_start() + number * decoded.logical < total {
-        let mismatch = planes.next(block, remainder >> (number - 1));
-        matching &= !(_mm512_reduce_or_epi64(mismatch) as u64);
-        number += 8;
-    }
-    Some(matching != 0)
-}
-
-/// Eight neighbouring planes at a time.
-struct Planes {
-    /// Where each of the planes starts in the block.
-    starts: __m512i,
-    /// Items in a plane.
-    items: __m512i,
-    /// Where the block ends.
-    total: __m512i,
-    removal: bool,
-}
-
-impl Planes {
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn new(geometry: &Geometry, items: u32, total: u32) -> Self {
-        let items = _mm512_set1_epi64(i64::from(items));
-        let array = _mm512_set1_epi64(i64::from(geometry.array_start()));
-        let numbers = _mm512_setr_epi64(1, 2, 3, 4, 5, 6, 7, 8);
+    fn new(geometry: &Geometry) -> Self {
+        let layouts = std::array::from_fn(|items| {
+            let Layout { short, extended, .. } = Layout::new(geometry, items);
+            LineLayout { short: short as u16, extended: extended as u16 }
+        });
+        let cuts = std::array::from_fn(|items| Cut::new(geometry, items));
+        let spots = |items: usize| {
+            let layout = Layout::new(geometry, items);
+            std::array::from_fn(|item| {
+                if item < items { Spot::new(geometry, &layout, item) } else { Spot::default() }
+            })
+        };
+        let kind = match (geometry.bits, geometry.removal(), geometry.chains) {
+            (512, false, ..=64) => LineKind::Narrow,
+            (512, false, _) => LineKind::Wide,
+            (512, ..) => LineKind::General,
+            (_, false, ..=64) => LineKind::HalfNarrow,
+            _ => LineKind::Half,
+        };
+        let array = geometry.array_start() as usize;
+        let array_byte = (geometry.chains / 8) as usize;
         Self {
-            starts: _mm512_add_epi64(_mm512_mul_epu32(numbers, items), array),
-            items,
-            total: _mm512_set1_epi64(i64::from(total)),
-            removal: geometry.removal(),
+            geometry: *geometry,
+            kind,
+            array,
+            array_byte,
+            layouts,
+            spots: std::array::from_fn(spots),
+            every: std::array::from_fn(every),
+            cuts,
         }
     }
 
-    /// In each lane the items that differ from the lane's bit of `wanted` in the lane's plane. Goes on to the
-    /// next eight planes.
+    /// Which version of [`contains`](Self::contains) serves these blocks.
+    #[inline(always)]
+    pub(crate) fn kind(&self) -> LineKind {
+        self.kind
+    }
+
+    /// Reads what all operations need; `None` for more than [`MAX_ITEMS`].
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn next(&mut self, block: __m512i, wanted: u64) -> __m512i {
-        let word = _mm512_srli_epi64::<6>(self.starts);
-        let shift = _mm512_and_epi64(self.starts, _mm512_set1_epi64(63));
-        let next_word = _mm512_add_epi64(word, _mm512_set1_epi64(1));
-        let low = _mm512_srlv_epi64(_mm512_permutexvar_epi64(word, block), shift);
-        // A shift by 64 leaves nothing, as it should when the plane starts with its word.
-        let rest = _mm512_sub_epi64(_mm512_set1_epi64(64), shift);
-        let high = _mm512_sllv_epi64(_mm512_permutexvar_epi64(next_word, block), rest);
-        let stored = _mm512_or_epi64(low, high);
-        let ones = _mm512_set1_epi64(-1);
-        let mut differ = _mm512_mask_xor_epi64(stored, wanted as u8, stored, ones);
-        let ends = _mm512_add_epi64(self.starts, self.items);
-        if self.removal {
-            // The incomplete plane: a stored 0 says nothing.
-            let incomplete = _mm512_cmpgt_epi64_mask(ends, self.total);
-            differ = _mm512_mask_and_epi64(differ, incomplete, differ, stored);
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn decode<const N: usize, const KIND: u8>(&self, words: &[u64; N], chain: u32) -> Option<Decoded> {
+        let geometry = &self.geometry;
+        let mut index = words[0];
+        if KIND == NARROW || KIND == GENERAL {
+            index = _bzhi_u64(index, geometry.chains);
         }
-        // Bits beyond the end of the block do not count: (start + 64 − total) of them, if that is positive.
-        let beyond = _mm512_add_epi64(_mm512_sub_epi64(self.starts, self.total), _mm512_set1_epi64(64));
-        let exist = _mm512_srlv_epi64(ones, _mm512_max_epi64(beyond, _mm512_setzero_si512()));
-        self.starts = _mm512_add_epi64(self.starts, _mm512_slli_epi64::<3>(self.items));
-        _mm512_and_epi64(differ, exist)
+        let mut chains = index.count_ones();
+        let mut before = _bzhi_u64(index, chain).count_ones();
+        if KIND == WIDE || KIND == GENERAL && geometry.chains > 64 {
+            let second = _bzhi_u64(words[1], geometry.chains - 64);
+            chains += second.count_ones();
+            before += _bzhi_u64(second, chain.saturating_sub(64)).count_ones();
+            index = if chain < 64 { index } else { second };
+        }
+        let occupied = index >> (chain % 64) & 1 == 1;
+        let lasts = if KIND == GENERAL {
+            string::read(words, self.array)
+        } else {
+            // SAFETY: `array_byte` is at most 16, and the smallest block has 32 bytes.
+            unsafe { read_bytes(words, self.array_byte) }
+        };
+        // A 1 in front ends a chain before the first: now a set bit says that an item starts a chain, and the k-th
+        // is where the k-th chain in use starts. The one after the last is the number of items.
+        let starts = lasts << 1 | 1;
+        let find = |k: u32| _pdep_u64(1_u64.wrapping_shl(k), starts).trailing_zeros() as usize;
+        let actual = find(chains);
+        let logical =
+            if KIND == GENERAL && geometry.removal() { geometry.read_counter(words, 0) } else { actual };
+        // With 64 chains in use `find` is wrong, and there are too many items anyway.
+        if chains >= 64 || actual > MAX_ITEMS || logical > MAX_ITEMS {
+            return None;
+        }
+        Some(Decoded { logical, actual, start: find(before), end: find(before + 1), lasts, occupied })
+    }
+
+    /// Whether an item of `chain` has this remainder as far as its bits go; `None` where
+    /// [`Block::contains`](super::block::Block::contains) has to answer. `KIND` must be that of this value.
+    ///
+    /// # Safety
+    ///
+    /// The processor must have the features, which it does where [`Line::get`] gave this value.
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    pub(crate) fn contains<const N: usize, const KIND: u8>(
+        &self,
+        words: &[u64; N],
+        chain: u32,
+        remainder: u64,
+    ) -> Option<bool> {
+        let word = if KIND == NARROW { 0 } else { (chain as usize / 64) & 1 };
+        // Half of the chains are empty in a filter that holds what it was planned for, and more before that.
+        if words[word] >> (chain % 64) & 1 == 0 {
+            return Some(false);
+        }
+        let Decoded { logical, start, end, .. } = self.decode::<N, KIND>(words, chain)?;
+        let Spot { byte, shift, size, together } = self.spots[logical & MAX_ITEMS][start & MAX_ITEMS];
+        let items = end - start;
+        if items > usize::from(together) || KIND == GENERAL && self.geometry.removal() {
+            return Some(self.contains_one_by_one(words, logical, start, end, remainder));
+        }
+        // SAFETY: a spot's eight bytes lie in the block.
+        let stored = unsafe { read_bytes(words, usize::from(byte)) } >> (shift & 63);
+        let ones = _bzhi_u64(self.every[usize::from(size & 63)], items as u32 * u32::from(size));
+        let wanted = _bzhi_u64(remainder, u32::from(size)).wrapping_mul(ones);
+        let differ = stored ^ wanted;
+        // Subtracting 1 from every item borrows from the top bit of the lowest one that is 0, and of no other one
+        // unless there is such a one. No item is without a bit: so few share no fewer than 128 bits.
+        let tops = ones << (size.wrapping_sub(1) & 63);
+        Some(differ.wrapping_sub(ones) & !differ & tops != 0)
+    }
+
+    /// The general case: items of different sizes, long ones, those whose extra bits may be lost.
+    #[inline(never)]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn contains_one_by_one<const N: usize>(
+        &self,
+        words: &[u64; N],
+        logical: usize,
+        start: usize,
+        end: usize,
+        remainder: u64,
+    ) -> bool {
+        let LineLayout { short, extended } = self.layouts[logical & MAX_ITEMS];
+        let (short, extended) = (usize::from(short), usize::from(extended));
+        let mut offset = self.array + logical + start * short + start.min(extended);
+        for item in start..end {
+            let extra = usize::from(item < extended);
+            let stored = read_item(words, offset);
+            let mut differ = stored ^ remainder;
+            if self.geometry.removal() {
+                // An extra bit of 0 may stand for one that was lost when the item moved: it says nothing.
+                differ &= low_mask(short as u32) | stored;
+            }
+            if differ & low_mask((short + extra).min(REMAINDER_BITS as usize) as u32) == 0 {
+                return true;
+            }
+            offset += short + extra;
+        }
+        false
+    }
+
+    /// Inserts an item and says by how much the logical count grew; `None`, and nothing is changed, where
+    /// [`BlockMut::insert`](super::block::BlockMut::insert) has to do it.
+    ///
+    /// The remainders are cut a word at a time: one extraction takes what is left of all items in it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`contains`](Self::contains).
+    #[inline]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    pub(crate) fn insert<const N: usize>(
+        &self,
+        words: &mut [u64; N],
+        chain: u32,
+        remainder: u64,
+    ) -> Option<usize> {
+        let Decoded { logical: items, actual, start: at, lasts, occupied, .. } =
+            self.decode::<N, GENERAL>(words, chain)?;
+        if items != actual || items == MAX_ITEMS {
+            return None;
+        }
+        let (old, new, cut) = (&self.layouts[items], &self.layouts[items + 1], &self.cuts[items]);
+        let array = self.array;
+        let offset = array + items + at * usize::from(old.short) + at.min(usize::from(old.extended));
+        let (split, split_mask) = (offset / 64, low_mask(offset as u32 % 64));
+        let size = usize::from(new.short) + usize::from(at < usize::from(new.extended));
+
+        let before = *words;
+        let mut stream = Stream::new(words, array);
+        let lasts = _bzhi_u64(lasts, items as u32);
+        let low = _bzhi_u64(lasts, at as u32);
+        stream.append(low | u64::from(!occupied) << at | (lasts ^ low) << 1, items as u32 + 1);
+        for word in array / 64..split {
+            stream.extract(before[word & (N - 1)], cut.before[word & 7]);
+        }
+        stream.extract(before[split & (N - 1)], cut.before[split & 7] & split_mask);
+        stream.append(remainder & low_mask(size as u32), size.min(64) as u32);
+        for done in (64..size).step_by(64) {
+            stream.append(0, (size - done).min(64) as u32);
+        }
+        stream.extract(before[split & (N - 1)], cut.after[split & 7] & !split_mask);
+        for (&word, &mask) in before.iter().zip(&cut.after).skip(split + 1) {
+            stream.extract(word, mask);
+        }
+        words[(chain as usize / 64) & 1] |= 1 << (chain % 64);
+        if self.geometry.removal() {
+            self.geometry.write_counter(words, 0, items + 1);
+        }
+        Some(1)
     }
 }
 
-/// [`Block::contains`] with BMI2.
-#[inline]
-#[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-pub(crate) fn contains_bmi2(geometry: &Geometry, words: &[u64], chain: u32, remainder: u64) -> bool {
-    let select = |word, k| select_bmi2(word, k);
-    Block::new(*geometry, words, 0, select).contains(chain, remainder)
-}
-
-/// Bits at all multiples of a distance from 1 to 64.
-static EVERY: [u64; 65] = {
-    let mut patterns = [0; 65];
-    let mut distance = 1;
-    while distance <= 64 {
-        let mut bit = 0;
-        while bit < 64 {
-            patterns[distance] |= 1 << bit;
-            bit += distance;
-        }
-        distance += 1;
-    }
-    patterns
-};
-
-/// Inserts an item and says by how much the logical count grew; `None`, and nothing is changed, where
-/// [`BlockMut::insert`](super::block::BlockMut::insert) has to do it.
+/// The eight bytes from `at` on.
 ///
-/// An item more is one bit more in each plane of r bits: after the insertion, a hole every r + 1 bits. So each
-/// word of the new block is a deposit of old bits around the holes, and one of new bits into them.
-#[inline]
-#[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-pub(crate) fn insert_bmi2<const N: usize>(
-    geometry: &Geometry,
-    words: &mut [u64; N],
-    chain: u32,
-    remainder: u64,
-) -> Option<usize> {
-    let decoded = decode(geometry, words, chain)?;
-    if decoded.actual != decoded.logical || decoded.logical + 1 > geometry.array_bits() {
-        return None;
+/// # Safety
+///
+/// They must lie in the block.
+#[inline(always)]
+unsafe fn read_bytes<const N: usize>(words: &[u64; N], at: usize) -> u64 {
+    debug_assert!(at + 8 <= 8 * N);
+    // SAFETY: the bytes `at .. at + 8` lie in the array, as the caller promises; they need no alignment.
+    unsafe { words.as_ptr().cast::<u8>().add(at).cast::<u64>().read_unaligned() }
+}
+
+/// The bits from `at` on, 57 of them at least unless the block ends before.
+#[inline(always)]
+fn read_item<const N: usize>(words: &[u64; N], at: usize) -> u64 {
+    let byte = (at / 8).min(8 * N - 8);
+    // SAFETY: by the line above, eight bytes follow.
+    unsafe { read_bytes(words, byte) >> ((at - 8 * byte) & 63) }
+}
+
+impl Cut {
+    /// The masks for a block of `items` items.
+    fn new(geometry: &Geometry, items: usize) -> Self {
+        let (old, new) = (Layout::new(geometry, items), Layout::new(geometry, items + 1));
+        let mut cut = Self::default();
+        for item in 0..items {
+            let at = old.offset(item) + geometry.array_start() as usize;
+            for (mask, target) in [(&mut cut.before, item), (&mut cut.after, item + 1)] {
+                for bit in at..at + new.size(target) {
+                    string::write(mask, bit, 1, 1);
+                }
+            }
+        }
+        cut
     }
-    let stride = decoded.logical + 1;
-    let every = EVERY[stride as usize];
-    let mut tail = remainder << 1 | u64::from(!decoded.occupied);
-    let mut hole = geometry.array_start() + decoded.start.trailing_zeros();
-    let old = *words;
-    // The old bit that comes next.
-    let mut source = hole & !63;
-    for word in hole / 64..N as u32 {
-        let first = hole - word * 64;
-        let holes = if first < 64 { every << first } else { 0 };
-        let filled = holes.count_ones();
-        words[word as usize & (N - 1)] = _pdep_u64(read(&old, source), !holes) | _pdep_u64(tail, holes);
-        source += 64 - filled;
-        tail = if filled < 64 { tail >> filled } else { 0 };
-        hole += filled * stride;
+}
+
+/// A block that is written from some bit on, a few bits at a time.
+struct Stream<'a> {
+    words: &'a mut [u64],
+    /// The word under way, and how many of its bits are there.
+    word: usize,
+    bits: u64,
+    filled: u32,
+}
+
+impl<'a> Stream<'a> {
+    #[inline(always)]
+    fn new(words: &'a mut [u64], start: usize) -> Self {
+        let (word, filled) = (start / 64, start as u32 % 64);
+        let bits = words[word] & low_mask(filled);
+        Self { words, word, bits, filled }
     }
-    words[(chain as usize / 64) & 1] |= 1 << (chain % 64);
-    if geometry.removal() {
-        geometry.write_counter(words, 0, stride as usize);
+
+    /// Appends `count` bits, at most 64; those of `bits` above them are 0.
+    #[inline(always)]
+    fn append(&mut self, bits: u64, count: u32) {
+        let whole = self.bits | bits << self.filled;
+        let rest = bits >> 1 >> (63 - self.filled);
+        // When the block is complete, nothing is left to be appended but 0 bits.
+        if let Some(word) = self.words.get_mut(self.word) {
+            *word = whole;
+        }
+        let filled = self.filled + count;
+        self.bits = if filled >= 64 { rest } else { whole };
+        self.word += filled as usize / 64;
+        self.filled = filled % 64;
     }
-    Some(1)
+
+    /// Appends the bits of `word` that `mask` names.
+    #[inline]
+    #[target_feature(enable = "bmi2,popcnt")]
+    fn extract(&mut self, word: u64, mask: u64) {
+        self.append(_pext_u64(word, mask), mask.count_ones());
+    }
 }

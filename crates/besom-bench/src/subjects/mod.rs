@@ -6,7 +6,7 @@ mod others;
 
 use ::besom::{
     AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, QuotientFilter,
-    TelescopingFilter, UncompressedTelescopingFilter, WhitelistFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use crate::subject::Entry;
@@ -112,6 +112,12 @@ pub(crate) fn all() -> Vec<Entry> {
             |s| WhitelistFilter::builder().capacity(s.items).false_positive_rate(s.rate).seed(s.seed).build(),
             WhitelistFilter::insert::<u64>,
         ),
+        besom::plain(
+            "tinyset",
+            "besom::TinySet: capacity(items), false_positive_rate(rate), blocks of 64 bytes",
+            |s| TinySet::builder().capacity(s.items).false_positive_rate(s.rate).seed(s.seed).build(),
+            TinySet::insert::<u64>,
+        ),
         // The filters of others.
         others::qfilter(),
         others::qfilter_xxh3(),
@@ -150,6 +156,8 @@ mod tests {
         let members = keys.range(Role::Member, 0, shape.items);
         let strangers = keys.range(Role::Stranger, 0, 100_000);
         for entry in all() {
+            // What all filters of a process share, such as tables of constants, is made with the first one.
+            drop((entry.build)(&shape).unwrap());
             let before = heap::live();
             let mut subject = (entry.build)(&shape).unwrap();
             subject.insert_all(&members).unwrap();
