@@ -46,8 +46,8 @@ impl Experiment for SupportTraces {
         for fingerprint in FINGERPRINTS {
             for source in Source::all(setting, flows(setting, fingerprint)) {
                 let runs = match source {
-                    Source::Flows { .. } => setting.repetitions(3, 10),
-                    Source::File { .. } => setting.repetitions(2, 10),
+                    Source::Flows { .. } => setting.repetitions(4, 10),
+                    Source::File { .. } => setting.repetitions(3, 10),
                 };
                 for ratio in ratios_of(setting) {
                     for run in 0..runs {

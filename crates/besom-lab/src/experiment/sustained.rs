@@ -23,7 +23,7 @@ fn rules(setting: &Setting) -> Rules {
 }
 
 fn games(setting: &Setting) -> u32 {
-    setting.repetitions(2, 10) * BATCH
+    setting.repetitions(4, 10) * BATCH
 }
 
 /// About how many look-ups a game takes.

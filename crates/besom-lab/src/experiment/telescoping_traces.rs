@@ -36,9 +36,9 @@ impl Experiment for TelescopingTraces {
         let mut tasks = Vec::new();
         for source in Source::all(setting, flows(setting)) {
             let runs = match source {
-                Source::Flows { .. } => setting.repetitions(3, 10),
+                Source::Flows { .. } => setting.repetitions(4, 10),
                 // Only the filters' seeds differ here.
-                Source::File { .. } => setting.repetitions(2, 10),
+                Source::File { .. } => setting.repetitions(3, 10),
             };
             for ratio in ratios_of(setting) {
                 for run in 0..runs {

@@ -109,7 +109,11 @@ const REGISTRY: &[Entry] = &[
     Entry::adaptive("extension-reset", None, |spec| {
         adapting(on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)), spec)
     }),
-    Entry::adaptive("broom", None, |spec| adapting(on_quotients!(BroomFilter, spec, 3), spec)),
+    // Small broom filters are full before their capacity at loads beyond 0.90.
+    Entry::adaptive("broom", None, |spec| {
+        let spec = spec.load(spec.load.min(0.90));
+        adapting(on_quotients!(BroomFilter, &spec, 3), &spec)
+    }),
     Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
     Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
     Entry::adaptive("cyclic-2", Some(4), |spec| cuckoo!(CyclicFilter::<2>, spec)),
