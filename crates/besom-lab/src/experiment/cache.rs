@@ -11,7 +11,7 @@ use crate::workload::{Uniform, Zipf};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CacheQuestion;
 
-const FILTERS: [&str; 14] = [
+const FILTERS: [&str; 15] = [
     "quotient",
     "quotient-cache",
     "telescoping-reset",
@@ -26,6 +26,7 @@ const FILTERS: [&str; 14] = [
     "cyclic-3",
     "adaptive-bloom",
     "cascade",
+    "whitelist",
 ];
 
 fn keys(setting: &Setting) -> usize {

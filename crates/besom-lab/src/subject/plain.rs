@@ -1,6 +1,6 @@
 //! Filters that do not adapt, as subjects.
 
-use besom::{Adaptation, BloomFilter, Filter, FilterStats, QuotientFilter};
+use besom::{Adaptation, BloomFilter, Filter, FilterStats, QuotientFilter, WhitelistError, WhitelistFilter};
 
 use super::{RemoteAccesses, Subject, SubjectError};
 
@@ -90,5 +90,37 @@ impl PlainFilter for BloomFilter {
 
     fn stats(&self) -> FilterStats {
         Filter::stats(self)
+    }
+}
+
+/// Needs no remote, so it is no [`Adaptive`](besom::Adaptive) filter; adapts until its list is full.
+impl Subject for WhitelistFilter {
+    fn insert(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        let inserted = Self::insert(self, key);
+        inserted.map(|()| true).map_err(|error| SubjectError::Failed(error.to_string()))
+    }
+
+    fn remove(&mut self, _: &[u8]) -> Result<bool, SubjectError> {
+        Err(SubjectError::NoRemoval)
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        Filter::contains(self, key)
+    }
+
+    fn adapt(&mut self, key: &[u8]) -> Result<Adaptation, SubjectError> {
+        match Self::adapt(self, key) {
+            Ok(adaptation) => Ok(adaptation),
+            Err(WhitelistError::Full { .. }) => Ok(Adaptation::Unfixable),
+            Err(error) => Err(SubjectError::Failed(error.to_string())),
+        }
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
+    }
+
+    fn remote(&self) -> RemoteAccesses {
+        RemoteAccesses::default()
     }
 }

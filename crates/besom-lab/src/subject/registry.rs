@@ -1,9 +1,9 @@
 //! The registry: one line per filter.
 
 use besom::{
-    Adaptive, BloomFilter, BroomFilter, BuildError, CuckooFilter, CuckooingFilter, CyclicFilter,
-    ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter, TelescopingFilter,
-    UncompressedTelescopingFilter,
+    Adaptive, AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter,
+    CuckooingFilter, CyclicFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
+    TelescopingFilter, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use super::{Adapting, Plain, Space, Spec, Subject, SubjectError};
@@ -97,6 +97,13 @@ macro_rules! on_quotients {
     };
 }
 
+/// A filter of levels by its type, the spec and the rate of its first level.
+macro_rules! cascade {
+    ($filter:ty, $spec:expr, $rate:expr) => {
+        <$filter>::builder().capacity($spec.keys).false_positive_rate($rate).seed($spec.seed).build()
+    };
+}
+
 const REGISTRY: &[Entry] = &[
     Entry::adaptive("telescoping", None, |spec| adapting(on_quotients!(TelescopingFilter, spec, 3), spec)),
     Entry::adaptive("telescoping-reset", None, |spec| {
@@ -152,14 +159,24 @@ fn quotient(spec: &Spec) -> Result<QuotientFilter, String> {
     on_quotients!(QuotientFilter, spec, QUOTIENT_OVERHEAD).map_err(|error| error.to_string())
 }
 
-/// A Bloom filter of as many bits as the slots have.
-fn bloom(spec: &Spec) -> Result<BloomFilter, String> {
-    let rate = match spec.space {
+/// The rate of a Bloom filter of as many bits as the slots have.
+fn bloom_rate(spec: &Spec) -> f64 {
+    match spec.space {
         Space::SlotBits(bits) => 0.5_f64.powf(f64::from(bits) / spec.load * std::f64::consts::LN_2),
         Space::Rate(rate) => rate,
-    };
-    let builder = BloomFilter::builder().capacity(spec.keys).false_positive_rate(rate).seed(spec.seed);
+    }
+}
+
+fn bloom(spec: &Spec) -> Result<BloomFilter, String> {
+    let builder =
+        BloomFilter::builder().capacity(spec.keys).false_positive_rate(bloom_rate(spec)).seed(spec.seed);
     builder.build().map_err(|error| error.to_string())
+}
+
+fn whitelist(spec: &Spec) -> Result<Box<dyn Subject>, String> {
+    let builder =
+        WhitelistFilter::builder().capacity(spec.keys).false_positive_rate(bloom_rate(spec)).seed(spec.seed);
+    Ok(Box::new(builder.build().map_err(|error| error.to_string())?))
 }
 
 fn vacuum(spec: &Spec) -> VacuumFilter {
