@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::coding::{Extension, Extensions};
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, Table};
+use crate::quotient::{Answer, Place, Table};
 use crate::values::{
     CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, contains_anywhere, forward_to_core,
 };
@@ -165,8 +165,8 @@ impl Scheme for Extending {
 
     /// Extensions matter only where the remainder matches.
     #[inline(always)]
-    fn answer(table: &Table, _: &Self::Store, quotient: u64, remainder: u64) -> Answer {
-        table.answer_matching(quotient, remainder)
+    fn answer(&self, table: &Table, _: &Self::Store, place: Place, _: u64) -> Answer {
+        table.answer_matching(place.quotient, table.remainder_of(place.fraction))
     }
 
     fn settle<H: KeyHasher>(

@@ -69,6 +69,11 @@ impl Letters for Extensions {
     type Letter = Extension;
 
     #[inline]
+    fn rank(letter: Extension) -> u32 {
+        letter.len()
+    }
+
+    #[inline]
     fn initial(self, range: u64) -> u64 {
         range - (range >> self.x)
     }

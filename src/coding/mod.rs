@@ -45,6 +45,9 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// One letter.
     type Letter: Copy + Default + PartialEq + fmt::Debug;
 
+    /// The place of a letter in the order of the alphabet, as far as it matters: 0 for the initial one only.
+    fn rank(letter: Self::Letter) -> u32;
+
     /// The size of the initial letter's share of an interval of `range` integers.
     fn initial(self, range: u64) -> u64;
 

@@ -52,6 +52,11 @@ impl Letters for Selectors {
     type Letter = Selector;
 
     #[inline]
+    fn rank(letter: Selector) -> u32 {
+        letter.into()
+    }
+
+    #[inline]
     fn initial(self, range: u64) -> u64 {
         match self {
             // 1/2 + 1/4 + 1/32, rounded up: never empty, so that no other letter's share begins at 0.

@@ -20,6 +20,6 @@ pub use builder::QuotientFilterBuilder;
 pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::Geometry;
-pub(crate) use probe::{Answer, CHUNKS};
+pub(crate) use probe::{Answer, CHUNK_LEVELS, CHUNKS};
 pub(crate) use sorted::Appender;
 pub(crate) use table::{Place, Run, Shift, Table, fraction_bits};

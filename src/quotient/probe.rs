@@ -26,8 +26,11 @@ pub(crate) enum Answer {
     Ask,
 }
 
-/// How many chunks of a byte [`Table::narrow`] looks for. No code holds a selector beyond.
+/// How many chunks of a byte are ever looked for. No code for remainders of a byte holds a selector beyond.
 pub(crate) const CHUNKS: u32 = 7;
+
+/// The numbers of chunks that [`Table::answer_chunks`] can look for.
+pub(crate) const CHUNK_LEVELS: [u32; 4] = [2, 3, 4, CHUNKS];
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
     /// Looks for a remainder in the run, but asks where a code is not 0; `None` if the run reaches into later
@@ -40,6 +43,44 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
             return Some(Answer::Ask);
         }
         Some(if matches == 0 { Answer::No } else { Answer::Yes })
+    }
+
+    /// Looks for the first `N` of the bytes that begin at the top of `chunks`: asks where one is found and a code is
+    /// not 0; where it is 0, only the first byte counts. `None` if the run reaches into later blocks, and
+    /// [`answer_chunks_beyond`](Self::answer_chunks_beyond) knows more.
+    ///
+    /// For a key that is not there, nearly always no byte is found, and nothing has branched on the code.
+    #[inline(always)]
+    fn answer_chunks<const N: u32>(self, quotient: u64, chunks: u64) -> Option<Answer> {
+        let (index, run) = self.local_run(quotient)?;
+        Some(self.answer_part::<N>(index, run, chunks))
+    }
+
+    /// [`answer_chunks`](Self::answer_chunks) for a run wherever it lies.
+    #[inline(always)]
+    fn answer_chunks_beyond<const N: u32>(self, quotient: u64, chunks: u64) -> Answer {
+        let mut answer = Answer::No;
+        self.any_part(quotient, |index, slots| {
+            answer = self.answer_part::<N>(index, slots, chunks);
+            answer != Answer::No
+        });
+        answer
+    }
+
+    #[inline(always)]
+    fn answer_part<const N: u32>(self, index: usize, slots: u64, chunks: u64) -> Answer {
+        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
+        let matches = |chunk| self.machine.matches(self.shape, self.block(index), byte(chunk), slots);
+        let first = matches(0);
+        if (1..N).fold(first, |any, chunk| any | matches(chunk)) == 0 {
+            Answer::No
+        } else if self.code(index) != 0 {
+            Answer::Ask
+        } else if first != 0 {
+            Answer::Yes
+        } else {
+            Answer::No
+        }
     }
 
     /// Looks for a remainder in the run, and asks where it is found and a code is not 0; `None` if the run reaches
@@ -86,6 +127,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
 /// The probes for one machine and one shape; unsafe to call on a processor that is not the machine.
 pub(super) struct Probes {
     answer_unless_coded: unsafe fn(&Table, u64, u64) -> Answer,
+    answer_chunks: [unsafe fn(&Table, u64, u64) -> Answer; CHUNK_LEVELS.len()],
     answer_matching: unsafe fn(&Table, u64, u64) -> Answer,
     local_run: unsafe fn(&Table, u64) -> Option<(usize, u64)>,
     narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
@@ -126,6 +168,15 @@ impl Table {
         unsafe { (self.probes.answer_unless_coded)(self, quotient, remainder) }
     }
 
+    /// Whether a key with these chunks of a byte (the first at the top) is there, in a table of such remainders where
+    /// no slot holds a later chunk of its key than the first `CHUNK_LEVELS[level]`.
+    #[inline(always)]
+    pub(crate) fn answer_chunks(&self, level: usize, quotient: u64, chunks: u64) -> Answer {
+        debug_assert_eq!(self.remainder_bits(), 8);
+        // SAFETY: the probes were chosen for this processor.
+        unsafe { (self.probes.answer_chunks[level])(self, quotient, chunks) }
+    }
+
     /// Whether a key is there whose slot has this remainder whatever its value.
     #[inline(always)]
     pub(crate) fn answer_matching(&self, quotient: u64, remainder: u64) -> Answer {
@@ -158,6 +209,12 @@ static PORTABLE: Probes = Probes {
         let answer = view.answer_unless_coded(quotient, remainder);
         answer.unwrap_or_else(|| view.answer_beyond(quotient, remainder))
     },
+    answer_chunks: [
+        portable_chunks::<{ CHUNK_LEVELS[0] }>,
+        portable_chunks::<{ CHUNK_LEVELS[1] }>,
+        portable_chunks::<{ CHUNK_LEVELS[2] }>,
+        portable_chunks::<{ CHUNK_LEVELS[3] }>,
+    ],
     answer_matching: |table, quotient, remainder| {
         let view = table.view(table.shape, Portable);
         let answer = view.answer_matching(quotient, remainder);
@@ -167,21 +224,34 @@ static PORTABLE: Probes = Probes {
     narrow: |table, block, slots, chunks| table.view(table.shape, Portable).narrow(block, slots, chunks),
 };
 
+fn portable_chunks<const N: u32>(table: &Table, quotient: u64, chunks: u64) -> Answer {
+    table.view(table.shape, Portable).answer_chunks_beyond::<N>(quotient, chunks)
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::geometry::Shape;
     use super::super::machine::x86::{Avx2, Avx512, Bmi2};
-    use super::{Answer, ByteLine, CODED_SLOTS, PLAIN_SLOTS, Probes, Table};
+    use super::{Answer, ByteLine, CHUNK_LEVELS, CODED_SLOTS, PLAIN_SLOTS, PORTABLE, Probes, Table};
 
     /// The probes of a line of `SLOTS` remainders of a byte on one machine.
     macro_rules! probes_of_lines {
         ($machine:ident, $module:ident, $features:literal) => {
             mod $module {
-                use super::{Answer, ByteLine, Probes, Table, answer_beyond, $machine};
+                use super::{
+                    Answer, ByteLine, CHUNK_LEVELS, Probes, Table, answer_beyond, answer_chunks_beyond,
+                    $machine,
+                };
 
                 pub(super) const fn probes<const SLOTS: u32>() -> Probes {
                     Probes {
                         answer_unless_coded: answer_unless_coded::<SLOTS>,
+                        answer_chunks: [
+                            answer_chunks::<SLOTS, { CHUNK_LEVELS[0] }>,
+                            answer_chunks::<SLOTS, { CHUNK_LEVELS[1] }>,
+                            answer_chunks::<SLOTS, { CHUNK_LEVELS[2] }>,
+                            answer_chunks::<SLOTS, { CHUNK_LEVELS[3] }>,
+                        ],
                         answer_matching: answer_matching::<SLOTS>,
                         local_run: local_run::<SLOTS>,
                         narrow: narrow::<SLOTS>,
@@ -205,6 +275,19 @@ mod x86 {
                     match table.view(shape, machine()).answer_unless_coded(quotient, remainder) {
                         Some(answer) => answer,
                         None => answer_beyond(table, shape, quotient, remainder),
+                    }
+                }
+
+                #[target_feature(enable = $features)]
+                fn answer_chunks<const SLOTS: u32, const N: u32>(
+                    table: &Table,
+                    quotient: u64,
+                    chunks: u64,
+                ) -> Answer {
+                    let shape = ByteLine::<SLOTS>;
+                    match table.view(shape, machine()).answer_chunks::<N>(quotient, chunks) {
+                        Some(answer) => answer,
+                        None => answer_chunks_beyond::<_, N>(table, shape, quotient, chunks),
                     }
                 }
 
@@ -237,8 +320,14 @@ mod x86 {
     pub(super) static AVX512_CODED: Probes = avx512::probes::<CODED_SLOTS>();
     pub(super) static AVX2_PLAIN: Probes = avx2::probes::<PLAIN_SLOTS>();
     pub(super) static AVX2_CODED: Probes = avx2::probes::<CODED_SLOTS>();
-    pub(super) static BMI2_GENERAL: Probes =
-        Probes { answer_unless_coded, answer_matching, local_run, narrow };
+    pub(super) static BMI2_GENERAL: Probes = Probes {
+        answer_unless_coded,
+        // Only lines have remainders of a byte.
+        answer_chunks: PORTABLE.answer_chunks,
+        answer_matching,
+        local_run,
+        narrow,
+    };
 
     #[inline]
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
@@ -268,6 +357,18 @@ mod x86 {
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
     fn answer_beyond<S: Shape>(table: &Table, shape: S, quotient: u64, remainder: u64) -> Answer {
         table.view(shape, bmi2()).answer_beyond(quotient, remainder)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn answer_chunks_beyond<S: Shape, const N: u32>(
+        table: &Table,
+        shape: S,
+        quotient: u64,
+        chunks: u64,
+    ) -> Answer {
+        table.view(shape, bmi2()).answer_chunks_beyond::<N>(quotient, chunks)
     }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]

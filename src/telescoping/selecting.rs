@@ -7,9 +7,10 @@
 //!
 //! The string has no end, so chunks never repeat.
 
+use crate::bits::low_mask;
 use crate::coding::{Selector, Selectors};
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, CHUNKS, Table};
+use crate::quotient::{Answer, CHUNK_LEVELS, CHUNKS, Place, Table};
 use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
 use crate::{BuildError, KeyHasher};
 
@@ -44,6 +45,12 @@ impl SelectingExplicitly {
             Some((Self { remainder_bits }, ExplicitValues::new(table)?))
         })
     }
+}
+
+/// The answer while all selectors are 0: the plain filter's.
+#[inline(always)]
+fn plain_answer(table: &Table, place: Place) -> Answer {
+    if table.contains(place.quotient, table.remainder_of(place.fraction)) { Answer::Yes } else { Answer::No }
 }
 
 /// The chunk of a selector.
@@ -99,10 +106,20 @@ impl Scheme for Selecting {
         0
     }
 
-    /// While the code is 0, the plain filter's answer is the answer.
     #[inline(always)]
-    fn answer(table: &Table, _: &Self::Store, quotient: u64, remainder: u64) -> Answer {
-        table.answer_unless_coded(quotient, remainder)
+    fn answer(&self, table: &Table, values: &Self::Store, place: Place, lo: u64) -> Answer {
+        let highest = values.highest();
+        if highest == 0 {
+            return plain_answer(table, place);
+        } else if self.remainder_bits != 8 || highest >= CHUNKS {
+            return table.answer_unless_coded(place.quotient, table.remainder_of(place.fraction));
+        }
+        // What `HashString::first_word` says, without the string.
+        let bits = table.fraction_bits();
+        let chunks = place.fraction & !low_mask(64 - bits) | lo.checked_shr(bits).unwrap_or(0);
+        // One chunk more than the highest selector, rounded up to what there is.
+        let level = (highest as usize).min(CHUNK_LEVELS.len()) - 1;
+        table.answer_chunks(level, place.quotient, chunks)
     }
 
     fn settle<H: KeyHasher>(
@@ -156,14 +173,8 @@ impl Scheme for SelectingExplicitly {
     }
 
     #[inline(always)]
-    fn answer(table: &Table, values: &ExplicitValues, quotient: u64, remainder: u64) -> Answer {
-        if values.largest() > 0 {
-            Answer::Ask
-        } else if table.contains(quotient, remainder) {
-            Answer::Yes
-        } else {
-            Answer::No
-        }
+    fn answer(&self, table: &Table, values: &ExplicitValues, place: Place, _: u64) -> Answer {
+        if values.largest() == 0 { plain_answer(table, place) } else { Answer::Ask }
     }
 
     fn settle<H: KeyHasher>(

@@ -19,6 +19,8 @@ pub(crate) struct CodedValues<L: Letters> {
     /// the block, ascending) whose values are not initial.
     spilled: NumberMap<Box<[Entry<L>]>>,
     adapted: usize,
+    /// At least the [rank](Letters::rank) of every value.
+    highest: u32,
 }
 
 type Entry<L> = (u8, <L as Letters>::Letter);
@@ -34,13 +36,19 @@ impl<L: Letters> CodedValues<L> {
     /// Initial values for all slots of `table`, which has codes.
     pub(crate) fn new(letters: L, overflow: Overflow, table: &Table) -> Self {
         let code = BlockCode::new(letters, table.code_bits());
-        Self { code, overflow, spilled: NumberMap::default(), adapted: 0 }
+        Self { code, overflow, spilled: NumberMap::default(), adapted: 0, highest: 0 }
     }
 
     /// The code of blocks whose values are in the side table.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
         self.code.mark()
+    }
+
+    /// No value has a higher [rank](Letters::rank). 0 while all values are initial.
+    #[inline(always)]
+    pub(crate) fn highest(&self) -> u32 {
+        self.highest
     }
 
     #[inline]
@@ -154,6 +162,7 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         let initial = L::Letter::default();
         let adapted = (0_u8..).zip(values.iter().copied()).filter(|&(_, value)| value != initial);
         self.adapted = self.adapted + adapted.clone().count() - self.count(table, block);
+        self.highest = values.iter().map(|&value| L::rank(value)).fold(self.highest, u32::max);
         let number = block as u64;
         if let Some(code) = self.code.encode(values) {
             self.spilled.remove(&number);
@@ -166,7 +175,13 @@ impl<L: Letters> ValueStore for CodedValues<L> {
     }
 
     fn emptied(&self, _: &Table) -> Option<Self> {
-        Some(Self { code: self.code, overflow: self.overflow, spilled: NumberMap::default(), adapted: 0 })
+        Some(Self {
+            code: self.code,
+            overflow: self.overflow,
+            spilled: NumberMap::default(),
+            adapted: 0,
+            highest: 0,
+        })
     }
 
     fn adapted(&self) -> usize {
@@ -185,13 +200,14 @@ impl<L: Letters> ValueStore for CodedValues<L> {
     }
 
     fn verify(&self, table: &Table) -> Result<(), InvariantError> {
-        let (mut adapted, mut spilled) = (0, 0);
+        let (mut adapted, mut spilled, mut highest) = (0, 0, 0);
         let mut values = Vec::new();
         for block in 0..table.blocks() {
             let code = table.code(block);
             values.clear();
             self.load(table, block, &mut values);
             adapted += self.count(table, block);
+            highest = values.iter().map(|&value| L::rank(value)).fold(highest, u32::max);
             let encoded = self.code.encode(&values);
             if code == self.code.mark() {
                 spilled += 1;
@@ -206,6 +222,7 @@ impl<L: Letters> ValueStore for CodedValues<L> {
             "{} blocks in the side table, {spilled} marked",
             self.spilled.len()
         );
+        ensure!(highest <= self.highest, "a value of rank {highest} beyond the highest, {}", self.highest);
         ensure!(adapted == self.adapted, "{adapted} adapted slots, {} counted", self.adapted);
         Ok(())
     }

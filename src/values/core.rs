@@ -46,8 +46,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
         let place = self.table.locate(digest.hi);
-        let remainder = self.table.remainder_of(place.fraction);
-        match S::answer(&self.table, &self.values, place.quotient, remainder) {
+        match self.scheme.answer(&self.table, &self.values, place, digest.lo) {
             Answer::No => false,
             Answer::Yes => true,
             Answer::Ask => self.settle(digest),
@@ -125,25 +124,48 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let bytes = self.table.memory_bits() / 8;
         let shift =
             self.table.insert(quotient, remainder).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
-        // The table has the key now, and gives it back if anything fails.
-        let written = self.plan_insertion(quotient, shift, remote).and_then(|plan| {
-            let push = Change::Push { address: quotient, key };
-            remote.apply(&[push]).map_err(AdaptiveError::Remote)?;
-            Ok(plan)
-        });
+        // The table has the key now, and gives it back if anything fails. A free slot has the initial value, and so
+        // has the new item: without a shift values stay as they are.
+        let unmoved = shift.at == shift.end
+            || self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end));
+        let push = [Change::Push { address: quotient, key }];
+        let written = if unmoved {
+            remote.apply(&push).map_err(AdaptiveError::Remote)
+        } else {
+            self.insert_values(quotient, shift, &push, remote)
+        };
         match written {
-            Ok(plan) => {
-                if let Some(plan) = plan {
-                    self.commit(&plan);
-                }
-                Ok(true)
-            }
+            Ok(()) => Ok(true),
             Err(error) => {
-                let last = self.table.run(quotient).map_or(0, |run| run.len() - 1);
-                self.table.remove(quotient, last);
+                self.take_back(quotient);
                 Err(error)
             }
         }
+    }
+
+    /// Removes the last item of a run, which was just inserted, before its value moved anything.
+    #[cold]
+    fn take_back(&mut self, quotient: u64) {
+        let last = self.table.run(quotient).map_or(0, |run| run.len() - 1);
+        self.table.remove(quotient, last);
+    }
+
+    /// Moves values with an insertion that the table has just made, and tells the remote of it.
+    #[inline(never)]
+    fn insert_values<R: Remote>(
+        &mut self,
+        quotient: u64,
+        shift: Shift,
+        push: &[Change<'_>],
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let mut plan = Plan::insertion(&self.values, &self.table, shift);
+        // The remote does not have the new key yet. It is the last of its run.
+        let list_len = |of: u64, run: Run| run.len() - usize::from(of == quotient);
+        self.make_fit(&mut plan, remote, list_len, Some)?;
+        remote.apply(push).map_err(AdaptiveError::Remote)?;
+        self.commit(&plan);
+        Ok(())
     }
 
     pub(crate) fn remove<R: Remote>(
@@ -194,27 +216,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         };
         remote.read(quotient, &mut visit).map_err(AdaptiveError::Remote)?;
         Ok(list)
-    }
-
-    /// How values change with an insertion that the table has just made; `None` if they do not.
-    #[inline]
-    fn plan_insertion<R: Remote>(
-        &self,
-        quotient: u64,
-        shift: Shift,
-        remote: &mut R,
-    ) -> Result<Option<Plan<ValueOf<S>>>, AdaptiveError<R::Error>> {
-        // A free slot has the initial value, and so has the new item: without a shift nothing changes.
-        if shift.at == shift.end
-            || self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end))
-        {
-            return Ok(None);
-        }
-        let mut plan = Plan::insertion(&self.values, &self.table, shift);
-        // The remote does not have the new key yet. It is the last of its run.
-        let run_len = |of: u64, run: Run| run.len() - usize::from(of == quotient);
-        self.make_fit(&mut plan, remote, run_len, Some)?;
-        Ok(Some(plan))
     }
 
     /// How values are going to change with a removal; `None` if they do not.

@@ -23,7 +23,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, Run, Table};
+use crate::quotient::{Answer, Place, Run, Table};
 use crate::{InvariantError, KeyHasher};
 
 pub(crate) use self::core::Core;
@@ -109,8 +109,9 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
 
-    /// Whether some slot of the quotient accepts the key, as far as its remainder (at the initial value) tells.
-    fn answer(table: &Table, values: &Self::Store, quotient: u64, remainder: u64) -> Answer;
+    /// Whether some slot accepts the key that belongs to `place` and whose digest ends with `lo`, as far as remainders
+    /// tell.
+    fn answer(&self, table: &Table, values: &Self::Store, place: Place, lo: u64) -> Answer;
 
     /// Whether some slot of the quotient accepts the key, by remainders and values.
     fn settle<H: KeyHasher>(

@@ -1,12 +1,16 @@
 //! Random operations on every filter with values, against an exact model.
 
+mod faults;
+mod machines;
 mod model;
+mod statistics;
+mod traps;
 
 use std::collections::HashSet;
 
 use super::{Core, Overflow, Parameters, Scheme, ValueOf, ValueStore};
 use crate::testing::Random;
-use crate::{Adaptation, Digest, KeyHasher, MemoryRemote, Remote, Seed, Xxh3};
+use crate::{Adaptation, Change, Digest, KeyHasher, MemoryRemote, Remote, Seed, Xxh3};
 
 /// What the tests need to know of a filter beyond its answers.
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
