@@ -3,10 +3,55 @@
 //! Each is a subject ([`PlainFilter`](crate::subject::PlainFilter)) and has a line in the
 //! [registry](crate::subject::registry()).
 
+mod balanced;
 mod cached;
+mod d_left;
 mod packed;
+mod rank_indexed;
+#[cfg(test)]
+mod tests;
 mod vacuum;
+mod variable_increment;
 
+use besom::{Digest, FilterStats};
+
+use crate::random::mix;
+
+pub use balanced::BalancedBloomFilter;
 pub use cached::Cached;
+pub use d_left::DLeftFilter;
 pub use packed::Packed;
+pub use rank_indexed::RankIndexedFilter;
 pub use vacuum::VacuumFilter;
+pub use variable_increment::VariableIncrementFilter;
+
+/// Maps 64 hash bits to a number below `bound`.
+fn below(hash: u64, bound: usize) -> usize {
+    ((u128::from(hash) * bound as u128) >> 64) as usize
+}
+
+/// `count` independent places below `bound`: in a small block, double hashing would be seen in the rate.
+fn probes(digest: Digest, count: u32, bound: usize) -> impl Iterator<Item = usize> {
+    let (first, step) = (digest.hi, digest.lo | 1);
+    (0..u64::from(count)).map(move |i| below(mix(first.wrapping_add(step.wrapping_mul(i))), bound))
+}
+
+/// The probabilities of 0, 1, 2, … under a Poisson distribution, until hardly anything is left.
+fn poisson(mean: f64) -> impl Iterator<Item = f64> {
+    let most = (mean + 12.0 * mean.sqrt() + 30.0) as u32;
+    let mut probability = (-mean).exp();
+    (0..most).map(move |i| {
+        if i > 0 {
+            probability *= mean / f64::from(i);
+        }
+        probability
+    })
+}
+
+/// The statistics of a filter that has no more to say than this.
+fn stats(items: usize, slots: usize, bits: usize) -> FilterStats {
+    let mut stats = FilterStats::default();
+    (stats.items, stats.slots, stats.bits) = (items, slots, bits);
+    stats.load = items as f64 / slots as f64;
+    stats
+}

@@ -1,6 +1,8 @@
 //! Filters that do not adapt, as subjects.
 
-use besom::{Adaptation, BloomFilter, Filter, FilterStats, QuotientFilter, WhitelistError, WhitelistFilter};
+use besom::{
+    Adaptation, BloomFilter, Filter, FilterStats, QuotientFilter, TinySet, WhitelistError, WhitelistFilter,
+};
 
 use super::{RemoteAccesses, Subject, SubjectError};
 
@@ -122,5 +124,23 @@ impl Subject for WhitelistFilter {
 
     fn remote(&self) -> RemoteAccesses {
         RemoteAccesses::default()
+    }
+}
+
+impl PlainFilter for TinySet {
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
+        Self::insert(self, key).map_err(|error| SubjectError::Failed(error.to_string()))
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        Self::remove(self, key).map_err(|_| SubjectError::NoRemoval)
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        Filter::contains(self, key)
+    }
+
+    fn stats(&self) -> FilterStats {
+        Filter::stats(self)
     }
 }

@@ -3,11 +3,11 @@
 use besom::{
     Adaptive, AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter,
     CuckooingFilter, CyclicFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
-    TelescopingFilter, UncompressedTelescopingFilter, WhitelistFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use super::{Adapting, Plain, Space, Spec, Subject, SubjectError};
-use crate::comparison::{Cached, VacuumFilter};
+use crate::comparison::{BalancedBloomFilter, Cached, RankIndexedFilter, VacuumFilter};
 
 /// A filter that can be built.
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +132,9 @@ const REGISTRY: &[Entry] = &[
     },
     Entry::plain("quotient", true, |spec| Ok(Box::new(Plain(quotient(spec)?)))),
     Entry::plain("bloom", false, |spec| Ok(Box::new(Plain(bloom(spec)?)))),
+    Entry::plain("tinyset", false, |spec| Ok(Box::new(Plain(tinyset(spec)?)))),
+    Entry::plain("rank-indexed", false, |spec| Ok(Box::new(Plain(rank_indexed(spec))))),
+    Entry::plain("balanced-bloom", false, |spec| Ok(Box::new(Plain(balanced_bloom(spec))))),
     Entry::plain("vacuum", true, |spec| Ok(Box::new(Plain(vacuum(spec))))),
     Entry { adaptive: true, ..Entry::plain("quotient-cache", true, quotient_with_cache) },
 ];
@@ -177,6 +180,33 @@ fn whitelist(spec: &Spec) -> Result<Box<dyn Subject>, String> {
     let builder =
         WhitelistFilter::builder().capacity(spec.keys).false_positive_rate(bloom_rate(spec)).seed(spec.seed);
     Ok(Box::new(builder.build().map_err(|error| error.to_string())?))
+}
+
+/// A TinySet of as many bits as the slots have.
+fn tinyset(spec: &Spec) -> Result<TinySet, String> {
+    let builder = TinySet::builder().capacity(spec.keys).seed(spec.seed);
+    let builder = match spec.space {
+        Space::SlotBits(bits) => builder.items_per_block(512.0 * spec.load / f64::from(bits)),
+        Space::Rate(rate) => builder.false_positive_rate(rate),
+    };
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn rank_indexed(spec: &Spec) -> RankIndexedFilter {
+    let bits = match spec.space {
+        Space::SlotBits(bits) => f64::from(bits) / spec.load,
+        Space::Rate(rate) => RankIndexedFilter::bits_per_key((1.0 / rate).log2(), false),
+    };
+    RankIndexedFilter::plain(spec.keys, RankIndexedFilter::remainder_bits(bits, false), spec.seed)
+}
+
+fn balanced_bloom(spec: &Spec) -> BalancedBloomFilter {
+    let bits = match spec.space {
+        Space::SlotBits(bits) => f64::from(bits) / spec.load,
+        // What an ordinary Bloom filter takes, and a tenth for the blocks.
+        Space::Rate(rate) => 1.1 * (1.0 / rate).log2() / std::f64::consts::LN_2,
+    };
+    BalancedBloomFilter::balanced(spec.keys, bits, spec.seed)
 }
 
 fn vacuum(spec: &Spec) -> VacuumFilter {

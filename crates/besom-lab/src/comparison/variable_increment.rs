@@ -1,0 +1,111 @@
+//! The variable-increment counting Bloom filter (Rottenstreich, Kanizo and Keslassy, 2012).
+
+use besom::{Digest, FilterStats, KeyHasher, Xxh3};
+
+use super::{Packed, probes, stats};
+use crate::subject::{PlainFilter, SubjectError};
+
+/// Increments are L, L + 1, …, 2L − 1: any two of them sum to more than any one.
+const L: u32 = 4;
+
+/// The bits of a counter. One that is full stays so for ever.
+const WIDTH: u32 = 6;
+const FULL: u32 = (1 << WIDTH) - 1;
+
+/// A counting Bloom filter whose keys increment their counters by numbers of their own, so that a counter also
+/// tells which keys it cannot have been incremented by.
+///
+/// ```
+/// use besom_lab::comparison::VariableIncrementFilter;
+/// use besom_lab::subject::PlainFilter;
+///
+/// let mut filter = VariableIncrementFilter::new(1000, 25.0, 7);
+/// filter.insert(b"key")?;
+/// assert!(filter.remove(b"key")?);
+/// assert!(!filter.contains(b"key"));
+/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct VariableIncrementFilter {
+    hash: Xxh3,
+    counters: Packed,
+    probes: u32,
+    items: usize,
+}
+
+impl VariableIncrementFilter {
+    /// A filter for that many keys with that many bits for each.
+    #[must_use]
+    pub fn new(keys: usize, bits_per_key: f64, seed: u64) -> Self {
+        let counters = (keys as f64 * bits_per_key / f64::from(WIDTH)).round().max(1.0);
+        let load = keys as f64 / counters;
+        let expected = |&probes: &u32| passing(load * f64::from(probes)).powi(probes as i32);
+        let probes = (1..=32).min_by(|a, b| expected(a).total_cmp(&expected(b))).unwrap_or(1);
+        let hash = Xxh3::with_seed(seed.into());
+        Self { hash, counters: Packed::new(counters as usize, WIDTH), probes, items: 0 }
+    }
+
+    /// The counters of a key, each with its increment.
+    fn increments(&self, digest: Digest) -> impl Iterator<Item = (usize, u32)> {
+        let places = probes(digest, self.probes, self.counters.len());
+        let mut choices = self.hash.rehash(digest, 1).to_u128();
+        places.map(move |place| {
+            let choice = (choices % u128::from(L)) as u32;
+            choices /= u128::from(L);
+            (place, L + choice)
+        })
+    }
+
+    /// Changes every counter of a key that is not full for ever.
+    fn change(&mut self, digest: Digest, change: impl Fn(u32, u32) -> u32) {
+        let increments: Vec<(usize, u32)> = self.increments(digest).collect();
+        for (place, increment) in increments {
+            let count = self.counters.get(place);
+            if count != FULL {
+                self.counters.set(place, change(count, increment).min(FULL));
+            }
+        }
+    }
+
+    fn may_contain(&self, digest: Digest) -> bool {
+        self.increments(digest).all(|(place, increment)| {
+            // What is left without this key is nothing, or at least the smallest increment.
+            let count = self.counters.get(place);
+            count == FULL || count.checked_sub(increment).is_some_and(|rest| rest == 0 || rest >= L)
+        })
+    }
+}
+
+impl PlainFilter for VariableIncrementFilter {
+    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
+        self.change(self.hash.digest(key), |count, increment| count + increment);
+        self.items += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+        let digest = self.hash.digest(key);
+        let found = self.may_contain(digest);
+        if found {
+            self.change(digest, u32::saturating_sub);
+            self.items -= 1;
+        }
+        Ok(found)
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.may_contain(self.hash.digest(key))
+    }
+
+    fn stats(&self) -> FilterStats {
+        stats(self.items, self.counters.len(), self.counters.bits())
+    }
+}
+
+/// The probability that a counter with so many increments on average does not exclude a key.
+fn passing(load: f64) -> f64 {
+    let l = f64::from(L);
+    // Excluding: no increment; one that is not the key's own; two that leave a rest between 0 and L.
+    let excluded = 1.0 + load * (l - 1.0) / l + load * load / 2.0 * (l * l - 1.0) / (6.0 * l * l);
+    1.0 - (-load).exp() * excluded
+}
