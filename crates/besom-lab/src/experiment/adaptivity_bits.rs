@@ -19,7 +19,7 @@ fn keys(setting: &Setting) -> usize {
 
 /// Filters whose fingerprints grow have ever fewer false positives: nobody waits for the twentieth per key for ever.
 fn most_queries(setting: &Setting) -> u64 {
-    (20.0 * keys(setting) as f64 / 0.5_f64.powi(EXPONENT) * 4.0) as u64
+    (20.0 * keys(setting) as f64 / 0.5_f64.powi(EXPONENT) * 32.0) as u64
 }
 
 fn adaptive() -> impl Iterator<Item = &'static str> {
@@ -73,7 +73,7 @@ impl Experiment for AdaptivityBits {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let cost = 20.0 * keys(setting) as f64 / 0.5_f64.powi(EXPONENT) * 1.5;
+        let cost = 20.0 * keys(setting) as f64 / 0.5_f64.powi(EXPONENT) * 4.0;
         let mut tasks = Vec::new();
         for filter in adaptive() {
             for run in 0..setting.repetitions(2, 10) {

@@ -2,7 +2,7 @@
 
 use besom::game::Rules;
 
-use super::contest::{bits_range, bits_table, present, rate_plot, rate_table};
+use super::contest::{bits_range, bits_table, rate_plot, rate_table};
 use super::firehose::FILTERS;
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::adversary::{WhittlingRounds, play};
@@ -60,7 +60,7 @@ impl Experiment for Adversarial {
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
         let mut tasks = Vec::new();
-        for filter in present(&FILTERS) {
+        for filter in FILTERS {
             for ratio in ratios(setting) {
                 for run in 0..setting.repetitions(3, 10) {
                     let setting = setting.clone();

@@ -1,7 +1,7 @@
 //! The question that the telescoping paper cites from Bender and others: is a plain filter with a cache of recent
 //! false positives as good as an adaptive filter of the same size?
 
-use super::contest::{Contest, present, rate_plot, rate_table, ratios};
+use super::contest::{Contest, rate_plot, rate_table, ratios};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Section, compact};
 use crate::subject::Spec;
@@ -42,7 +42,7 @@ const EXPONENTS: [f64; 5] = [0.6, 0.8, 1.0, 1.2, 1.4];
 
 fn measure(setting: &Setting, exponent: f64, run: u32) -> Result<Vec<Point>, TaskError> {
     let keys = keys(setting);
-    let mut contest = Contest::new(&present(&FILTERS), &Spec::new(keys, setting.seed("filter", run)))?;
+    let mut contest = Contest::new(&FILTERS, &Spec::new(keys, setting.seed("filter", run)))?;
     for key in Uniform::new(setting.seed("stored", run)).take(keys) {
         contest.store(key)?;
     }
@@ -63,7 +63,7 @@ impl Experiment for CacheQuestion {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let cost = (present(&FILTERS).len() + 2) as f64 * queries(setting) as f64;
+        let cost = (FILTERS.len() + 2) as f64 * queries(setting) as f64;
         let mut tasks = Vec::new();
         for exponent in EXPONENTS {
             for run in 0..setting.repetitions(3, 10) {

@@ -2,7 +2,8 @@
 
 use super::{Point, Points, TaskError};
 use crate::report::{Axis, Column, Line, Plot, Table, compact, with_interval};
-use crate::subject::{Spec, Subject, SubjectError, build, find};
+use crate::stats::Summary;
+use crate::subject::{Spec, Subject, SubjectError, build};
 
 /// Some filters of the registry in one stream of queries.
 pub(super) struct Contest {
@@ -79,19 +80,19 @@ impl Contest {
     }
 }
 
-/// Those of the names that are registered. Experiments name filters of the whole project; a build without some of
-/// them still measures the others.
-pub(super) fn present(names: &[&'static str]) -> Vec<&'static str> {
-    names.iter().copied().filter(|name| find(name).is_ok()).collect()
-}
-
 /// A plot of false-positive rates, one line per filter.
 pub(super) fn rate_plot(points: &Points, panel: &str, id: &str, title: &str, x: Axis) -> Plot {
     let mut plot = Plot::lines(id, title, x, Axis::log("false-positive rate"));
     for series in points.series(panel) {
-        plot.line(Line::new(series, points.curve(panel, series, "rate")));
+        plot.line(Line::new(series, rates(points, panel, series)));
     }
     plot
+}
+
+/// A series of rates, its intervals cut to what a rate can be.
+fn rates(points: &Points, panel: &str, series: &str) -> Vec<(f64, Summary)> {
+    let cut = |rate: Summary| Summary { low: rate.low.max(0.0), high: rate.high.min(1.0), ..rate };
+    points.curve(panel, series, "rate").into_iter().map(|(x, rate)| (x, cut(rate))).collect()
 }
 
 /// A table of false-positive rates: one row per filter, with its bits per key.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::contest::{
-    Comparison, Contest, against_best, bits_table, describe, list, present, rate_plot, rate_table, ratios,
+    Comparison, Contest, against_best, bits_table, describe, list, rate_plot, rate_table, ratios,
 };
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Section};
@@ -63,7 +63,7 @@ impl Firehose {
         let distinct = self.stream(setting, run).collect::<HashSet<u64>>().len();
         let keys = ((distinct as f64 / ratio) as usize).max(1);
         let spec = Spec::new(keys, setting.seed("filter", run));
-        let mut contest = Contest::new(&present(&FILTERS), &spec)?;
+        let mut contest = Contest::new(&FILTERS, &spec)?;
         for key in Uniform::new(setting.seed("stored", run)).take(keys) {
             contest.store(key)?;
         }
@@ -99,7 +99,7 @@ impl Experiment for Firehose {
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
         let (experiment, runs) = (*self, setting.repetitions(3, 10));
-        let cost = (present(&FILTERS).len() + 2) as f64 * self.queries(setting) as f64;
+        let cost = (FILTERS.len() + 2) as f64 * self.queries(setting) as f64;
         let mut tasks = Vec::new();
         for ratio in ratios_of(setting) {
             for run in 0..runs {

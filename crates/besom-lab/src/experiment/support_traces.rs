@@ -1,6 +1,6 @@
 //! 003, Figures 1 to 4: the cuckoo family on traces, with fingerprints of 8, 12 and 16 bits.
 
-use super::contest::{against_best, present, rate_plot, rate_table, ratios};
+use super::contest::{against_best, rate_plot, rate_table, ratios};
 use super::trace::{Source, contest};
 use super::{Experiment, Points, Setting, Task};
 use crate::report::{Axis, Claim, Line, Plot, Section, compact};
@@ -41,7 +41,7 @@ impl Experiment for SupportTraces {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let filters = present(&FILTERS);
+        let filters = FILTERS;
         let mut tasks = Vec::new();
         for fingerprint in FINGERPRINTS {
             for source in Source::all(setting, flows(setting, fingerprint)) {
@@ -51,7 +51,7 @@ impl Experiment for SupportTraces {
                 };
                 for ratio in ratios_of(setting) {
                     for run in 0..runs {
-                        let (setting, source, filters) = (setting.clone(), source.clone(), filters.clone());
+                        let (setting, source, filters) = (setting.clone(), source.clone(), filters);
                         let panel = panel(&source, fingerprint);
                         let cost = (filters.len() + 2) as f64 * source.size();
                         tasks.push(Task::new(format!("{panel}, A/S {ratio}, run {run}"), cost, move || {

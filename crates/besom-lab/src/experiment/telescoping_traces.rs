@@ -1,6 +1,6 @@
 //! 001, Figure 3 and the left of Figure 4: false positives on traces.
 
-use super::contest::{Comparison, against_best, describe, list, present, rate_plot, rate_table, ratios};
+use super::contest::{Comparison, against_best, describe, list, rate_plot, rate_table, ratios};
 use super::firehose::FILTERS;
 use super::trace::{Source, contest};
 use super::{Experiment, Points, Setting, Task};
@@ -32,7 +32,7 @@ impl Experiment for TelescopingTraces {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let filters = present(&FILTERS);
+        let filters = FILTERS;
         let mut tasks = Vec::new();
         for source in Source::all(setting, flows(setting)) {
             let runs = match source {
@@ -42,7 +42,7 @@ impl Experiment for TelescopingTraces {
             };
             for ratio in ratios_of(setting) {
                 for run in 0..runs {
-                    let (setting, source, filters) = (setting.clone(), source.clone(), filters.clone());
+                    let (setting, source, filters) = (setting.clone(), source.clone(), filters);
                     let cost = (filters.len() + 2) as f64 * source.size();
                     tasks.push(Task::new(
                         format!("{}, A/S {ratio}, run {run}", source.name()),

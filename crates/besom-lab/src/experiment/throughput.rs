@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::contest::{bits_range, present};
+use super::contest::bits_range;
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact, with_interval};
 use crate::subject::{RemoteKind, Spec, build};
@@ -88,7 +88,7 @@ impl Experiment for Throughput {
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
         let mut tasks = Vec::new();
         for run in 0..setting.repetitions(3, 10) {
-            for filter in present(&FILTERS) {
+            for filter in FILTERS {
                 for (remote, name) in
                     [(RemoteKind::Memory, "with a remote"), (RemoteKind::Nothing, "without a remote")]
                 {

@@ -11,10 +11,10 @@ use crate::stats::Summary;
 
 const WIDTH: f64 = 760.0;
 const LINES_HEIGHT: f64 = 440.0;
+const LEGEND_ROW: f64 = 18.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 56.0;
 const RIGHT: f64 = 16.0;
-const LEGEND: f64 = 168.0;
 const ROW: f64 = 22.0;
 const LETTER: f64 = 6.6;
 
@@ -51,9 +51,11 @@ impl Frame {
 }
 
 fn lines(plot: &Plot) -> String {
+    let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
     let left = 74.0;
-    let frame =
-        Frame { left, top: TOP, width: WIDTH - left - RIGHT - LEGEND, height: LINES_HEIGHT - TOP - BOTTOM };
+    let width = WIDTH - left - RIGHT - legend_width(&names);
+    let height = (LINES_HEIGHT - TOP - BOTTOM).max(LEGEND_ROW * (names.len() + 1) as f64);
+    let frame = Frame { left, top: TOP, width, height };
     let points = || plot.lines.iter().flat_map(|line| &line.points);
     let xs = points().map(|(x, _)| *x);
     let references = plot.references.iter().map(|(_, value)| *value);
@@ -61,7 +63,7 @@ fn lines(plot: &Plot) -> String {
     let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
     let y = Mapping::new(&plot.y, ys, frame.bottom(), frame.top);
 
-    let mut svg = open(plot, LINES_HEIGHT);
+    let mut svg = open(plot, frame.bottom() + BOTTOM);
     axis_below(&mut svg, &frame, &x, &plot.x.label);
     axis_left(&mut svg, &frame, &y, &plot.y.label);
     for (name, value) in &plot.references {
@@ -70,7 +72,6 @@ fn lines(plot: &Plot) -> String {
     for (place, line) in plot.lines.iter().enumerate() {
         draw_line(&mut svg, line, style_of(&line.name, place), &x, &y);
     }
-    let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
     let hollow = points().any(|(_, value)| y.is_off(value.mean));
     legend(&mut svg, &frame, &names, hollow);
     svg + "</svg>\n"
@@ -82,8 +83,8 @@ fn dots(plot: &Plot) -> String {
     let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
     let left = 16.0 + LETTER * longest as f64;
     let band = ROW.max(9.0 * series.len() as f64 + 6.0);
-    let height = (band * rows.len() as f64).max(16.0 * series.len() as f64);
-    let frame = Frame { left, top: TOP, width: WIDTH - left - RIGHT - LEGEND, height };
+    let height = (band * rows.len() as f64).max(LEGEND_ROW * (series.len() + 1) as f64);
+    let frame = Frame { left, top: TOP, width: WIDTH - left - RIGHT - legend_width(&series), height };
     let references = plot.references.iter().map(|(_, value)| *value);
     let xs =
         plot.dots.iter().flat_map(|dot| [dot.value.mean, dot.value.low, dot.value.high]).chain(references);
@@ -225,11 +226,17 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style, hollow: bool) {
     let _ = writeln!(svg, r#"{shape} fill="{fill}" stroke="{}" stroke-width="1"/>"#, style.colour);
 }
 
+/// Room for the line, the marker and the longest name.
+fn legend_width(names: &[&str]) -> f64 {
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    54.0 + LETTER * longest.clamp(10, 40) as f64
+}
+
 fn legend(svg: &mut String, frame: &Frame, names: &[&str], hollow: bool) {
     let left = frame.right() + 18.0;
     for (place, name) in names.iter().enumerate() {
         let style = style_of(name, place);
-        let y = frame.top + 8.0 + ROW * place as f64 * if names.len() > 14 { 0.75 } else { 0.9 };
+        let y = frame.top + 8.0 + LEGEND_ROW * place as f64;
         stroke(svg, (left, y), (left + 28.0, y), style.colour, 1.8, style.dash, 1.0);
         marker(svg, (left + 14.0, y), style, false);
         text(svg, (left + 36.0, y + 4.0), "start", "tick", name);
