@@ -1,6 +1,7 @@
 //! The list of everything that can be measured. A new filter is one more entry in [`all`].
 
 mod besom;
+mod cuckoo;
 mod limit;
 mod others;
 
@@ -118,6 +119,14 @@ pub(crate) fn all() -> Vec<Entry> {
             |s| TinySet::builder().capacity(s.items).false_positive_rate(s.rate).seed(s.seed).build(),
             TinySet::insert::<u64>,
         ),
+        cuckoo::partial(),
+        cuckoo::two_by_four(),
+        cuckoo::four_by_one(),
+        cuckoo::cuckooing(),
+        cuckoo::cyclic::<1>(),
+        cuckoo::cyclic::<2>(),
+        cuckoo::cyclic::<3>(),
+        cuckoo::swapping(),
         // The filters of others.
         others::qfilter(),
         others::qfilter_xxh3(),
