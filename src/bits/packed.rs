@@ -44,7 +44,7 @@ impl PackedSlots {
     }
 
     /// The bits from `bit` on; the lowest 57 of the result at least are bits of the array. `bit` must lie in a slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn window(&self, bit: usize) -> u64 {
         let bytes = self.bytes[bit / 8..].first_chunk().expect("eight bytes follow the last slot");
         u64::from_le_bytes(*bytes) >> (bit % 8)

@@ -30,13 +30,17 @@ struct Planned {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
     /// The bytes of all residents, one behind the other.
     bytes: Vec<u8>,
     /// At most one per slot.
     planned: Vec<Planned>,
 }
+
+/// What is kept of the memory between drafts.
+const KEPT_BYTES: usize = 512;
+const KEPT_SLOTS: usize = 16;
 
 impl Draft {
     /// Takes the bytes of a key in.
@@ -73,6 +77,19 @@ impl Draft {
         }
     }
 
+    /// Forgets everything, and gives back what a large draft took.
+    pub(super) fn trim(&mut self) {
+        self.bytes.clear();
+        self.planned.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.planned.shrink_to(KEPT_SLOTS);
+    }
+
+    /// The memory in use, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.planned.capacity() * size_of::<Planned>()
+    }
+
     /// How many slots change.
     pub(super) fn len(&self) -> usize {
         self.planned.len()
@@ -84,16 +101,12 @@ impl Draft {
         table: &mut Table<V>,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        let changes = self.planned.iter().filter(|planned| planned.moved);
-        let changes: Vec<Change<'_>> = changes
-            .filter_map(|planned| {
-                let key = planned.resident.map(|resident| self.key(resident));
-                change(planned.slot, !table.is_vacant(planned.slot), key)
-            })
-            .collect();
-        if !changes.is_empty() {
-            remote.apply(&changes).map_err(AdaptiveError::Remote)?;
-        }
+        let moved = self.planned.iter().filter(|planned| planned.moved);
+        let changes = moved.filter_map(|planned| {
+            let key = planned.resident.map(|resident| self.key(resident));
+            change(planned.slot, !table.is_vacant(planned.slot), key)
+        });
+        apply(changes, remote).map_err(AdaptiveError::Remote)?;
         for planned in &self.planned {
             match planned.resident {
                 Some(resident) => table.put(planned.slot, resident.place, planned.selector),
@@ -102,6 +115,28 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Has the remote make the changes as one group, if there are any. Short groups, which nearly all are, need no
+/// memory.
+fn apply<'k, R: Remote>(
+    mut changes: impl Iterator<Item = Change<'k>>,
+    remote: &mut R,
+) -> Result<(), R::Error> {
+    let mut few = [Change::Clear; 8];
+    let mut count = 0;
+    for (place, change) in few.iter_mut().zip(changes.by_ref()) {
+        *place = change;
+        count += 1;
+    }
+    if count == 0 {
+        return Ok(());
+    }
+    let mut many = Vec::new();
+    if count == few.len() {
+        many.extend(few.into_iter().chain(changes));
+    }
+    remote.apply(if many.is_empty() { &few[..count] } else { &many })
 }
 
 /// What the remote has to do so that `key`, or nobody, lies in the slot.

@@ -11,7 +11,7 @@ use super::draft::{Draft, Resident};
 use super::place::Place;
 use super::rebuild::place_in_epoch;
 use super::repair::{Outcome, Repair};
-use super::search::{BUDGET, World, find_chain};
+use super::search::{BUDGET, Search, World};
 use super::table::Table;
 use super::variant::{AdaptiveVariant, Variant};
 
@@ -44,6 +44,29 @@ pub struct AdaptiveCuckooFilter<V: Variant, H: KeyHasher = Xxh3> {
     pub(super) rebuilds: u64,
     /// How many slots a chain may look at before the filter is rebuilt instead.
     pub(super) budget: usize,
+    scratch: Scratch,
+}
+
+/// What an operation plans with. Empty between operations, but it keeps its memory.
+#[derive(Debug, Clone)]
+pub(super) struct Scratch {
+    pub(super) draft: Draft,
+    search: Search<Resident>,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        Self { draft: Draft::default(), search: Search::new() }
+    }
+
+    fn memory(&self) -> usize {
+        self.draft.memory() + self.search.memory()
+    }
+
+    fn trim(&mut self) {
+        self.draft.trim();
+        self.search.trim();
+    }
 }
 
 impl<V: AdaptiveVariant> AdaptiveCuckooFilter<V> {
@@ -75,6 +98,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
             resets: 0,
             rebuilds: 0,
             budget: BUDGET,
+            scratch: Scratch::new(),
         }
     }
 
@@ -219,10 +243,23 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         place: Place,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        let mut draft = Draft::default();
-        let newcomer = draft.resident(key, place);
-        if self.draft_chain(newcomer, 0..self.table.shape().tables, None, &mut draft, remote)? {
-            draft.commit(&mut self.table, remote)
+        let mut scratch = std::mem::replace(&mut self.scratch, Scratch::new());
+        let result = self.insert_by_chain_with(&mut scratch, key, place, remote);
+        scratch.trim();
+        self.scratch = scratch;
+        result
+    }
+
+    fn insert_by_chain_with<R: Remote>(
+        &mut self,
+        scratch: &mut Scratch,
+        key: &[u8],
+        place: Place,
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let newcomer = scratch.draft.resident(key, place);
+        if self.draft_chain(newcomer, 0..self.table.shape().tables, None, scratch, remote)? {
+            scratch.draft.commit(&mut self.table, remote)
         } else if self.rebuild(Some(key), None, remote)? {
             self.resets += 1;
             Ok(())
@@ -238,14 +275,14 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         newcomer: Resident,
         tables: impl Iterator<Item = usize>,
         avoid: Option<Place>,
-        draft: &mut Draft,
+        scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
+        let Scratch { draft, search } = scratch;
         let mut live = Live { filter: self, draft, remote, avoid };
-        let chain = find_chain(&mut live, self.table.shape(), newcomer, tables, self.budget)?;
-        let found = chain.is_some();
-        for step in chain.into_iter().flatten() {
-            draft.put(step.slot, Some(step.item));
+        let found = search.run(&mut live, self.table.shape(), newcomer, tables, self.budget)?;
+        if found {
+            search.moves().for_each(|step| draft.put(step.slot, Some(step.item)));
         }
         Ok(found)
     }
@@ -277,9 +314,10 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
         let digest = self.hasher.digest(key);
         let query = self.place(digest);
-        let mut draft = Draft::default();
+        let mut scratch = Scratch::new();
         let mut collisions = Vec::new();
         for slot in self.table.hits(query) {
+            let draft = &mut scratch.draft;
             let resident = self.read_slot(slot, remote, |stored, place| draft.resident(stored, place))?;
             if draft.key(resident) == key {
                 return Ok(Adaptation::NotFalsePositive);
@@ -293,8 +331,8 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
             return Ok(Adaptation::Unfixable);
         }
         let repair = Repair { filter: self, query, collisions: &collisions };
-        let outcome = repair.plan(&mut draft, remote)?;
-        self.carry_out(outcome, &draft, digest, remote)
+        let outcome = repair.plan(&mut scratch, remote)?;
+        self.carry_out(outcome, &scratch.draft, digest, remote)
     }
 
     fn carry_out<R: Remote>(
@@ -358,7 +396,7 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
             items: self.len,
             slots,
             load: self.len as f64 / slots as f64,
-            bits: 8 * (self.table.memory() + size_of::<Self>()),
+            bits: 8 * (self.table.memory() + self.scratch.memory() + size_of::<Self>()),
             adaptations: self.adaptations,
             resets: self.resets,
             adapted_slots: self.table.selected(),

@@ -7,7 +7,7 @@ use crate::{Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHash
 
 use super::builder::CuckooBuilder;
 use super::place::Place;
-use super::search::{BUDGET, World, find_chain};
+use super::search::{BUDGET, Search, World};
 use super::table::Table;
 use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 
@@ -40,6 +40,7 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
     hasher: H,
     len: usize,
     capacity: usize,
+    search: Search<Tag>,
 }
 
 impl PartialKeyCuckooFilter {
@@ -61,7 +62,7 @@ impl PartialKeyCuckooFilter {
 
 impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
     pub(super) fn from_parts(table: Table<PartialKey>, hasher: H, capacity: usize) -> Self {
-        Self { table, hasher, len: 0, capacity }
+        Self { table, hasher, len: 0, capacity, search: Search::new() }
     }
 
     /// The hash function, with its seed.
@@ -99,11 +100,13 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
         let shape = *self.table.shape();
         let fingerprint = place.fingerprint(0, shape.width);
         let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &shape) };
-        let Ok(chain) = find_chain(&mut Tags(&self.table), &shape, newcomer, 0..shape.tables, BUDGET);
-        for step in chain? {
-            self.table.set(step.slot, step.item.fingerprint);
+        let mut tags = Tags(&self.table);
+        let Ok(found) = self.search.run(&mut tags, &shape, newcomer, 0..shape.tables, BUDGET);
+        if found {
+            self.search.moves().for_each(|step| self.table.set(step.slot, step.item.fingerprint));
         }
-        Some(())
+        self.search.trim();
+        found.then_some(())
     }
 
     /// Removes a key once. `false`, and nothing changes, if the filter does not have it.
@@ -171,7 +174,7 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
             items: self.len,
             slots,
             load: self.len as f64 / slots as f64,
-            bits: 8 * (self.table.memory() + size_of::<Self>()),
+            bits: 8 * (self.table.memory() + self.search.memory() + size_of::<Self>()),
             ..FilterStats::default()
         }
     }

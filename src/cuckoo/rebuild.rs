@@ -7,7 +7,7 @@ use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 use super::AdaptiveCuckooFilter;
 use super::draft::change;
 use super::place::Place;
-use super::search::{BUDGET, World, find_chain};
+use super::search::{BUDGET, Search, World};
 use super::shape::Shape;
 use super::table::Table;
 use super::variant::Variant;
@@ -155,10 +155,13 @@ fn seat<V: Variant, E>(
     owners.try_reserve_exact(shape.slots()).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
     owners.resize(shape.slots(), 0);
     let mut seating = Seating { table, places, owners, avoid };
+    let mut search = Search::new();
     for number in 0..places.len() {
-        let Ok(chain) = find_chain(&mut seating, shape, number, 0..shape.tables, BUDGET);
-        let Some(chain) = chain else { return Ok(None) };
-        for step in chain {
+        let Ok(found) = search.run(&mut seating, shape, number, 0..shape.tables, BUDGET);
+        if !found {
+            return Ok(None);
+        }
+        for step in search.moves() {
             seating.owners[step.slot] = step.item + 1;
         }
     }

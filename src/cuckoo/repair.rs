@@ -5,6 +5,7 @@ use crate::{AdaptiveError, Digest, KeyHasher, Remote};
 
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
+use super::filter::Scratch;
 use super::place::{Place, scale};
 use super::variant::{OnFalsePositive, Variant};
 
@@ -31,14 +32,14 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
     /// Plans changes after which no stored key collides with the query.
     pub(super) fn plan<R: Remote>(
         &self,
-        draft: &mut Draft,
+        scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<Outcome, AdaptiveError<R::Error>> {
         match V::ON_FALSE_POSITIVE {
             OnFalsePositive::Nothing => Ok(Outcome::Unfixable),
-            OnFalsePositive::NextTable => self.move_on(draft, remote),
-            OnFalsePositive::NextSelector => Ok(self.select_on(draft)),
-            OnFalsePositive::Swap => self.swap(draft, remote),
+            OnFalsePositive::NextTable => self.move_on(scratch, remote),
+            OnFalsePositive::NextSelector => Ok(self.select_on(&mut scratch.draft)),
+            OnFalsePositive::Swap => self.swap(&mut scratch.draft, remote),
         }
     }
 
@@ -46,12 +47,13 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
     /// comes to collide with the query. If there is no chain, the tables after the next one are tried.
     fn move_on<R: Remote>(
         &self,
-        draft: &mut Draft,
+        scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<Outcome, AdaptiveError<R::Error>> {
         for &(slot, resident) in self.collisions {
             // A chain of this repair may have moved it already, to where it does not collide.
-            if draft.planned(slot).is_none() && !self.move_one(slot, resident, draft, remote)? {
+            let is_moved = scratch.draft.planned(slot).is_some();
+            if !is_moved && !self.move_one(slot, resident, scratch, remote)? {
                 return Ok(Outcome::Rebuild);
             }
         }
@@ -62,15 +64,15 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
         &self,
         slot: usize,
         resident: Resident,
-        draft: &mut Draft,
+        scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let shape = self.filter.table.shape();
         let (home, _) = shape.bin_of(slot);
-        draft.put(slot, None);
+        scratch.draft.put(slot, None);
         for step in 1..shape.tables {
             let next = std::iter::once((home + step) % shape.tables);
-            if self.filter.draft_chain(resident, next, Some(self.query), draft, remote)? {
+            if self.filter.draft_chain(resident, next, Some(self.query), scratch, remote)? {
                 return Ok(true);
             }
         }

@@ -37,7 +37,17 @@ pub(super) struct Move<I> {
 /// sees some twenty slots; see `tests/cuckoo_load.rs` for how seldom this bound is met.
 pub(super) const BUDGET: usize = 2048;
 
+/// The search's memory. It is kept between searches, because to ask the allocator for it would take longer than
+/// most searches do.
+#[derive(Debug, Clone)]
+pub(super) struct Search<I> {
+    nodes: Vec<Node<I>>,
+    /// The slots of the nodes. No slot twice, so no chain crosses itself.
+    slots: Vec<usize>,
+}
+
 /// A move that the search considers, and the move that has to come before it.
+#[derive(Debug, Clone, Copy)]
 struct Node<I> {
     item: I,
     /// The table of the slot.
@@ -48,71 +58,88 @@ struct Node<I> {
 /// The parent of a move that nothing has to come before.
 const ROOT: u32 = u32::MAX;
 
-struct Search<'w, W: World> {
-    world: &'w mut W,
-    nodes: Vec<Node<W::Item>>,
-    /// The slots of the nodes. No slot twice, so no chain crosses itself.
-    slots: Vec<usize>,
-}
+/// What is kept of the memory between searches, in nodes.
+const KEPT: usize = 64;
 
-/// Moves to be made together, first move first.
-pub(super) type Chain<I> = Vec<Move<I>>;
-
-/// A shortest chain of moves, first move first, by which `newcomer` gets into one of its bins in `tables`.
-/// `None` if there is none among the first `budget` slots.
-pub(super) fn find_chain<W: World>(
-    world: &mut W,
-    shape: &Shape,
-    newcomer: W::Item,
-    tables: impl Iterator<Item = usize>,
-    budget: usize,
-) -> Result<Option<Chain<W::Item>>, W::Error> {
-    let mut search = Search { world, nodes: Vec::with_capacity(32), slots: Vec::with_capacity(32) };
-    for table in tables {
-        if search.reach(shape, newcomer, table, ROOT) {
-            return Ok(Some(search.chain()));
-        }
+impl<I: Copy> Search<I> {
+    pub(super) fn new() -> Self {
+        Self { nodes: Vec::new(), slots: Vec::new() }
     }
-    let mut next = 0;
-    while next < search.nodes.len() && search.nodes.len() < budget {
-        let from = search.nodes[next].table as usize;
-        let item = search.world.item(search.slots[next])?;
-        for table in (0..shape.tables).filter(|&table| table != from) {
-            if search.reach(shape, item, table, next as u32) {
-                return Ok(Some(search.chain()));
+
+    /// Looks for a shortest chain of moves by which `newcomer` gets into one of its bins in `tables`, among the
+    /// first `budget` slots. If it finds one, [`moves`](Self::moves) has it.
+    pub(super) fn run<W: World<Item = I>>(
+        &mut self,
+        world: &mut W,
+        shape: &Shape,
+        newcomer: I,
+        tables: impl Iterator<Item = usize>,
+        budget: usize,
+    ) -> Result<bool, W::Error> {
+        self.nodes.clear();
+        self.slots.clear();
+        for table in tables {
+            if self.reach(world, shape, newcomer, table, ROOT) {
+                return Ok(true);
             }
         }
-        next += 1;
+        let mut next = 0;
+        while next < self.nodes.len() && self.nodes.len() < budget {
+            let from = self.nodes[next].table as usize;
+            let item = world.item(self.slots[next])?;
+            for table in (0..shape.tables).filter(|&table| table != from) {
+                if self.reach(world, shape, item, table, next as u32) {
+                    return Ok(true);
+                }
+            }
+            next += 1;
+        }
+        Ok(false)
     }
-    Ok(None)
-}
 
-impl<W: World> Search<'_, W> {
     /// Adds the slots of the item's bin in a table. True if one of them is empty: it is the last node then.
-    fn reach(&mut self, shape: &Shape, item: W::Item, table: usize, parent: u32) -> bool {
-        let first = self.world.first_slot(item, table);
+    fn reach<W: World<Item = I>>(
+        &mut self,
+        world: &W,
+        shape: &Shape,
+        item: I,
+        table: usize,
+        parent: u32,
+    ) -> bool {
+        let first = world.first_slot(item, table);
         for slot in first..first + shape.bin_slots {
-            if !self.world.is_welcome(item, slot) || self.slots.contains(&slot) {
+            if !world.is_welcome(item, slot) || self.slots.contains(&slot) {
                 continue;
             }
             self.nodes.push(Node { item, table: table as u32, parent });
             self.slots.push(slot);
-            if self.world.is_vacant(slot) {
+            if world.is_vacant(slot) {
                 return true;
             }
         }
         false
     }
 
-    /// The moves that lead to the last node.
-    fn chain(&self) -> Chain<W::Item> {
-        let mut moves = Vec::new();
-        let mut at = self.nodes.len() - 1;
-        while let Some(node) = self.nodes.get(at) {
-            moves.push(Move { slot: self.slots[at], item: node.item });
-            at = node.parent as usize;
-        }
-        moves.reverse();
-        moves
+    /// The moves of the chain that was found, the last one first. They are to be made together.
+    pub(super) fn moves(&self) -> impl Iterator<Item = Move<I>> {
+        let last = self.nodes.len().checked_sub(1);
+        let chain = std::iter::successors(last, |&at| {
+            let parent = self.nodes[at].parent;
+            (parent != ROOT).then_some(parent as usize)
+        });
+        chain.map(|at| Move { slot: self.slots[at], item: self.nodes[at].item })
+    }
+
+    /// Gives back what a large search took.
+    pub(super) fn trim(&mut self) {
+        self.nodes.clear();
+        self.slots.clear();
+        self.nodes.shrink_to(KEPT);
+        self.slots.shrink_to(KEPT);
+    }
+
+    /// The memory in use, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.nodes.capacity() * size_of::<Node<I>>() + self.slots.capacity() * size_of::<usize>()
     }
 }

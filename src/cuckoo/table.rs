@@ -46,11 +46,12 @@ impl Lanes {
         Self { low, high: low << (width - 1) }
     }
 
-    /// The highest bits of the lanes of `word` that are 0. The lowest of them is exact; above it there may be
-    /// others that a borrow produced.
-    #[inline]
+    /// The highest bits of the lanes of `word` that are 0.
+    #[inline(always)]
     fn zeros(self, word: u64) -> u64 {
-        word.wrapping_sub(self.low) & !word & self.high
+        // The sum carries into the highest bit of a lane iff one of the lower ones is set, and never beyond.
+        let lower = self.high - self.low;
+        !((word & lower) + lower | word) & self.high
     }
 }
 
@@ -93,27 +94,31 @@ impl<V: Variant> Table<V> {
 
     /// [`contains`](Self::contains) for a known number of tables, without a branch between them: the reads of
     /// all bins overlap.
-    #[inline]
+    #[inline(always)]
     fn contains_in<const TABLES: usize>(&self, place: Place) -> bool {
         let pattern = self.pattern(place);
         (0..TABLES).fold(false, |found, table| found | self.bin_contains(place, table, pattern))
     }
 
     /// The bin that is full of this key's fingerprints, for comparison with a real one.
-    #[inline]
+    #[inline(always)]
     fn pattern(&self, place: Place) -> u64 {
         if V::SELECTOR_BITS > 0 || self.lanes.high == 0 {
             0
         } else if V::BY_SLOT {
-            let width = self.shape.width;
-            (0..self.shape.bin_slots)
-                .fold(0, |pattern, index| pattern | place.fingerprint(index, width) << (index as u32 * width))
+            let lane =
+                |index| place.fingerprint(index, self.shape.width) << (index as u32 * self.shape.width);
+            match self.shape.bin_slots {
+                // Known at compile time, the lanes are made side by side.
+                4 => lane(0) | lane(1) | lane(2) | lane(3),
+                slots => (0..slots).fold(0, |pattern, index| pattern | lane(index)),
+            }
         } else {
             place.fingerprint(0, self.shape.width) * self.lanes.low
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn bin_contains(&self, place: Place, table: usize, pattern: u64) -> bool {
         let first = self.first_slot(place, table);
         if V::SELECTOR_BITS == 0 && self.lanes.high != 0 {
@@ -125,21 +130,21 @@ impl<V: Variant> Table<V> {
     }
 
     /// Whether slot `slot`, number `index` of a bin that the key may lie in, holds its fingerprint.
-    #[inline]
+    #[inline(always)]
     fn matches(&self, slot: usize, index: usize, place: Place) -> bool {
         let value = self.slots.get(slot);
         value == self.value(place, index, value >> self.fingerprint_bits())
     }
 
     /// What is written for this key into the slot number `index` of its bin.
-    #[inline]
+    #[inline(always)]
     fn value(&self, place: Place, index: usize, selector: u64) -> u64 {
         let bits = self.fingerprint_bits();
         let function = if V::BY_SLOT { index } else { selector as usize };
         selector << bits | place.fingerprint(function, bits)
     }
 
-    #[inline]
+    #[inline(always)]
     fn fingerprint_bits(&self) -> u32 {
         self.shape.width - V::SELECTOR_BITS
     }
@@ -157,21 +162,26 @@ impl<V: Variant> Table<V> {
         slots.filter(|&(slot, index)| self.matches(slot, index, place)).map(|(slot, _)| slot).collect()
     }
 
-    /// An empty slot that the key may lie in.
+    /// An empty slot that the key may lie in, of the bin that has the most of them: evenly filled bins fill up
+    /// last. Single slots have nothing to balance, and the first empty one is taken; the later tables then stay
+    /// emptier, and the first step of a chain is likely to end there.
     #[inline]
     pub(super) fn vacancy(&self, place: Place) -> Option<usize> {
-        (0..self.shape.tables).find_map(|table| self.vacancy_from(self.first_slot(place, table)))
-    }
-
-    /// An empty slot of the bin that begins at slot `first`.
-    #[inline]
-    fn vacancy_from(&self, first: usize) -> Option<usize> {
-        if self.lanes.high != 0 {
-            let word = self.slots.window(first * self.shape.width as usize);
-            let zeros = self.lanes.zeros(word);
-            return (zeros != 0).then(|| first + (zeros.trailing_zeros() / self.shape.width) as usize);
+        let bins = (0..self.shape.tables).map(|table| self.first_slot(place, table));
+        if self.lanes.high == 0 || self.shape.bin_slots == 1 {
+            let mut slots = bins.flat_map(|first| first..first + self.shape.bin_slots);
+            return slots.find(|&slot| self.is_vacant(slot));
         }
-        (first..first + self.shape.bin_slots).find(|&slot| self.is_vacant(slot))
+        let width = self.shape.width;
+        let (mut best, mut most) = (0, 0);
+        for first in bins {
+            let zeros = self.lanes.zeros(self.slots.window(first * width as usize));
+            if zeros.count_ones() > most {
+                most = zeros.count_ones();
+                best = first + (zeros.trailing_zeros() / width) as usize;
+            }
+        }
+        (most > 0).then_some(best)
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use crate::bits::NumberMap;
 
+use super::page::{Entries, PAGE, Page};
 use super::{Change, Remote};
 
 /// A change named a list entry that does not exist. The remote is unchanged.
@@ -20,9 +21,9 @@ pub struct MissingEntry {
 
 /// A [`Remote`] that keeps its lists in memory.
 ///
-/// Addresses are grouped in pages, so that dense addresses (quotients, slots) cost no hash table of their own
-/// size; short lists lie inside their page. A page of 256 addresses takes 6 KiB, and one page exists for every
-/// group in which something was ever stored.
+/// Addresses are grouped in pages of 256, so that dense addresses (quotients, slots) cost no hash table of their
+/// own size. One page exists for every group in which something was ever stored; it takes 4 bytes an address and,
+/// for each list, its keys and a few bytes more.
 ///
 /// ```
 /// use besom::{Change, MemoryRemote, Remote};
@@ -37,9 +38,6 @@ pub struct MemoryRemote {
     pages: NumberMap<Box<Page>>,
     len: usize,
 }
-
-const PAGE: usize = 256;
-type Page = [List; PAGE];
 
 impl MemoryRemote {
     /// A remote without keys.
@@ -62,105 +60,74 @@ impl MemoryRemote {
 
     /// All entries as `(address, key)`: addresses in no order, the keys of one address in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.pages.iter().flat_map(|(&page, lists)| {
-            let addresses = page * PAGE as u64..;
-            addresses.zip(lists.iter()).flat_map(|(address, list)| list.iter().map(move |key| (address, key)))
+        self.pages.iter().flat_map(|(&number, page)| {
+            (0..PAGE).flat_map(move |index| {
+                let address = number * PAGE as u64 + index as u64;
+                page.list(index).map(move |key| (address, key))
+            })
         })
     }
 
     /// The memory that the lists take, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let heap = |list: &List| match list {
-            List::Inline { .. } => 0,
-            List::Heap(bytes) => size_of::<Vec<u8>>() + bytes.capacity(),
-        };
-        let pages = self.pages.values().map(|page| size_of::<Page>() + page.iter().map(heap).sum::<usize>());
+        let pages = self.pages.values().map(|page| page.memory());
         pages.sum::<usize>() + self.pages.capacity() * size_of::<(u64, Box<Page>)>()
     }
 
-    fn list(&self, address: u64) -> Option<&List> {
-        Some(&self.pages.get(&(address / PAGE as u64))?[address as usize % PAGE])
+    fn list(&self, address: u64) -> Option<Entries<'_>> {
+        Some(self.pages.get(&(address / PAGE as u64))?.list(address as usize % PAGE))
     }
 
-    fn list_mut(&mut self, address: u64) -> &mut List {
+    /// The page of an address, and the number of the address there.
+    #[inline]
+    fn page_mut(&mut self, address: u64) -> (&mut Page, usize) {
         let page = self.pages.entry(address / PAGE as u64).or_insert_with(Page::boxed);
-        &mut page[address as usize % PAGE]
+        (page, address as usize % PAGE)
     }
 
-    /// Makes one change and returns the one that takes it back. [`Change::Clear`] is not for this function.
-    fn step(&mut self, change: &Change<'_>) -> Result<Undo, MissingEntry> {
-        match *change {
-            Change::Push { address, key } => {
-                let list = self.list_mut(address);
-                list.push(key);
-                let undo = Undo::Remove { address, rank: list.iter().count() - 1 };
-                self.len += 1;
-                Ok(undo)
+    #[inline]
+    fn push(&mut self, address: u64, key: &[u8]) {
+        let (page, index) = self.page_mut(address);
+        page.push(index, key);
+        self.len += 1;
+    }
+
+    fn remove(&mut self, address: u64, rank: usize) {
+        let (page, index) = self.page_mut(address);
+        page.remove(index, rank);
+        self.len -= 1;
+    }
+
+    fn replace(&mut self, address: u64, rank: usize, key: &[u8]) {
+        let (page, index) = self.page_mut(address);
+        page.replace(index, rank, key);
+    }
+
+    /// Makes all changes, which name every address once: none of them can make another one fail, so they are
+    /// checked first and then made.
+    fn apply_apart(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
+        for change in changes {
+            if let Change::Remove { address, rank } | Change::Replace { address, rank, .. } = *change {
+                self.entry(address, rank)?;
             }
-            Change::Remove { address, rank } => {
-                let key = self.entry(address, rank)?.to_vec();
-                self.list_mut(address).remove(rank);
-                self.len -= 1;
-                Ok(Undo::Insert { address, rank, key })
-            }
-            Change::Replace { address, rank, key } => {
-                let old = self.entry(address, rank)?.to_vec();
-                self.list_mut(address).replace(rank, key);
-                Ok(Undo::Replace { address, rank, key: old })
-            }
-            Change::Clear => unreachable!("Clear is handled by apply"),
         }
-    }
-
-    fn entry(&self, address: u64, rank: usize) -> Result<&[u8], MissingEntry> {
-        let list = self.list(address);
-        list.and_then(|list| list.iter().nth(rank)).ok_or_else(|| {
-            let len = list.map_or(0, |list| list.iter().count());
-            MissingEntry { address, rank, len }
-        })
-    }
-
-    fn undo(&mut self, undo: Undo) {
-        match undo {
-            Undo::Remove { address, rank } => {
-                self.list_mut(address).remove(rank);
-                self.len -= 1;
+        for change in changes {
+            match *change {
+                Change::Push { address, key } => self.push(address, key),
+                Change::Remove { address, rank } => self.remove(address, rank),
+                Change::Replace { address, rank, key } => self.replace(address, rank, key),
+                Change::Clear => unreachable!("a group with Clear is not made of changes apart"),
             }
-            Undo::Insert { address, rank, key } => {
-                self.list_mut(address).insert(rank, &key);
-                self.len += 1;
-            }
-            Undo::Replace { address, rank, key } => self.list_mut(address).replace(rank, &key),
-            Undo::Restore(before) => *self = before,
-        }
-    }
-}
-
-impl Remote for MemoryRemote {
-    type Error = MissingEntry;
-
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), MissingEntry> {
-        if let Some(list) = self.list(address) {
-            list.iter().for_each(visit);
         }
         Ok(())
     }
 
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
-        // A single push cannot fail, and is what nearly all insertions make.
-        if let &[Change::Push { address, key }] = changes {
-            self.list_mut(address).push(key);
-            self.len += 1;
-            return Ok(());
-        }
+    /// Makes all changes one after the other, and takes them back if one fails.
+    fn apply_in_order(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
         let mut done = Vec::with_capacity(changes.len());
         for change in changes {
-            let step = match change {
-                Change::Clear => Ok(Undo::Restore(std::mem::take(self))),
-                change => self.step(change),
-            };
-            match step {
+            match self.step(change) {
                 Ok(undo) => done.push(undo),
                 Err(error) => {
                     done.into_iter().rev().for_each(|undo| self.undo(undo));
@@ -170,6 +137,87 @@ impl Remote for MemoryRemote {
         }
         Ok(())
     }
+
+    /// Makes one change and returns the one that takes it back.
+    fn step(&mut self, change: &Change<'_>) -> Result<Undo, MissingEntry> {
+        match *change {
+            Change::Push { address, key } => {
+                let rank = self.list(address).map_or(0, Iterator::count);
+                self.push(address, key);
+                Ok(Undo::Remove { address, rank })
+            }
+            Change::Remove { address, rank } => {
+                let key = self.entry(address, rank)?.to_vec();
+                self.remove(address, rank);
+                Ok(Undo::Insert { address, rank, key })
+            }
+            Change::Replace { address, rank, key } => {
+                let old = self.entry(address, rank)?.to_vec();
+                self.replace(address, rank, key);
+                Ok(Undo::Replace { address, rank, key: old })
+            }
+            Change::Clear => Ok(Undo::Restore(std::mem::take(self))),
+        }
+    }
+
+    fn entry(&self, address: u64, rank: usize) -> Result<&[u8], MissingEntry> {
+        let list = self.list(address);
+        list.clone().and_then(|mut list| list.nth(rank)).ok_or_else(|| {
+            let len = list.map_or(0, Iterator::count);
+            MissingEntry { address, rank, len }
+        })
+    }
+
+    fn undo(&mut self, undo: Undo) {
+        match undo {
+            Undo::Remove { address, rank } => self.remove(address, rank),
+            Undo::Insert { address, rank, key } => {
+                let (page, index) = self.page_mut(address);
+                page.insert(index, rank, &key);
+                self.len += 1;
+            }
+            Undo::Replace { address, rank, key } => self.replace(address, rank, &key),
+            Undo::Restore(before) => *self = before,
+        }
+    }
+}
+
+/// Whether the changes name every address once, as far as that is cheap to see: few of them, or in order.
+fn are_apart(changes: &[Change<'_>]) -> bool {
+    let address = |change: &Change<'_>| match *change {
+        Change::Push { address, .. } | Change::Remove { address, .. } | Change::Replace { address, .. } => {
+            Some(address)
+        }
+        Change::Clear => None,
+    };
+    let in_order = || changes.is_sorted_by(|a, b| address(a) < address(b));
+    let few_and_different = || {
+        let tails = (1..changes.len()).map(|start| &changes[start..]);
+        changes.len() <= 16
+            && changes.iter().zip(tails).all(|(a, tail)| tail.iter().all(|b| address(a) != address(b)))
+    };
+    changes.iter().all(|change| address(change).is_some()) && (few_and_different() || in_order())
+}
+
+impl Remote for MemoryRemote {
+    type Error = MissingEntry;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), MissingEntry> {
+        self.list(address).into_iter().flatten().for_each(visit);
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
+        match changes {
+            // A single push cannot fail, and is what nearly all insertions make.
+            &[Change::Push { address, key }] => {
+                self.push(address, key);
+                Ok(())
+            }
+            changes if are_apart(changes) => self.apply_apart(changes),
+            changes => self.apply_in_order(changes),
+        }
+    }
 }
 
 /// What takes one change back.
@@ -178,141 +226,6 @@ enum Undo {
     Insert { address: u64, rank: usize, key: Vec<u8> },
     Replace { address: u64, rank: usize, key: Vec<u8> },
     Restore(MemoryRemote),
-}
-
-/// A list of keys as one byte string: for each key its length (7 bits a byte, the top bit says that another
-/// length byte follows), then its bytes. Two keys of 8 bytes fit inside the 24 bytes of the list itself.
-#[derive(Debug, Clone)]
-enum List {
-    Inline { len: u8, bytes: [u8; INLINE] },
-    Heap(Box<Vec<u8>>),
-}
-
-const INLINE: usize = 22;
-
-impl List {
-    const EMPTY: Self = Self::Inline { len: 0, bytes: [0; INLINE] };
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Inline { len, bytes } => &bytes[..usize::from(*len)],
-            Self::Heap(bytes) => bytes,
-        }
-    }
-
-    fn iter(&self) -> Entries<'_> {
-        Entries { rest: self.bytes() }
-    }
-
-    fn push(&mut self, key: &[u8]) {
-        self.splice(self.bytes().len(), 0, Some(key));
-    }
-
-    fn insert(&mut self, rank: usize, key: &[u8]) {
-        let (start, _) = self.span(rank);
-        self.splice(start, 0, Some(key));
-    }
-
-    fn remove(&mut self, rank: usize) {
-        let (start, len) = self.span(rank);
-        self.splice(start, len, None);
-    }
-
-    fn replace(&mut self, rank: usize, key: &[u8]) {
-        let (start, len) = self.span(rank);
-        self.splice(start, len, Some(key));
-    }
-
-    /// Where the entry of this rank starts, and how long it is with its length bytes.
-    fn span(&self, rank: usize) -> (usize, usize) {
-        let mut entries = self.iter();
-        let total = entries.rest.len();
-        entries.by_ref().take(rank).for_each(drop);
-        let start = total - entries.rest.len();
-        entries.next();
-        (start, total - entries.rest.len() - start)
-    }
-
-    /// Replaces `removed` bytes at `start` by the entry of `key`.
-    fn splice(&mut self, start: usize, removed: usize, key: Option<&[u8]>) {
-        let (prefix, prefix_len) = key.map_or(([0; 10], 0), |key| length_prefix(key.len()));
-        let key = key.unwrap_or_default();
-        let added = prefix_len + key.len();
-        let old_len = self.bytes().len();
-        let new_len = old_len - removed + added;
-        if let Self::Inline { len, bytes } = self
-            && new_len <= INLINE
-        {
-            bytes.copy_within(start + removed..old_len, start + added);
-            bytes[start..start + prefix_len].copy_from_slice(&prefix[..prefix_len]);
-            bytes[start + prefix_len..start + added].copy_from_slice(key);
-            *len = new_len as u8;
-            return;
-        }
-        let entry = prefix[..prefix_len].iter().chain(key).copied();
-        match self {
-            Self::Heap(bytes) => drop(bytes.splice(start..start + removed, entry)),
-            Self::Inline { .. } => {
-                let mut bytes = Vec::with_capacity(new_len);
-                bytes.extend_from_slice(&self.bytes()[..start]);
-                bytes.extend(entry);
-                bytes.extend_from_slice(&self.bytes()[start + removed..]);
-                *self = Self::Heap(Box::new(bytes));
-            }
-        }
-        if new_len == 0 {
-            *self = Self::EMPTY;
-        }
-    }
-}
-
-/// The entries of a [`List`] from some point on.
-#[derive(Clone)]
-struct Entries<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (mut len, mut shift) = (0, 0);
-        loop {
-            let (&byte, rest) = self.rest.split_first()?;
-            self.rest = rest;
-            len |= usize::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-        let (key, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        Some(key)
-    }
-}
-
-/// The length bytes of an entry and how many they are.
-fn length_prefix(mut len: usize) -> ([u8; 10], usize) {
-    let (mut prefix, mut count) = ([0; 10], 0);
-    while len >= 0x80 {
-        prefix[count] = len as u8 | 0x80;
-        len >>= 7;
-        count += 1;
-    }
-    prefix[count] = len as u8;
-    (prefix, count + 1)
-}
-
-trait Boxed {
-    fn boxed() -> Box<Self>;
-}
-
-impl Boxed for Page {
-    fn boxed() -> Box<Self> {
-        let lists: Box<[List]> = std::iter::repeat_n(List::EMPTY, PAGE).collect();
-        lists.try_into().unwrap_or_else(|_| unreachable!("PAGE lists were collected"))
-    }
 }
 
 #[cfg(test)]
@@ -382,5 +295,43 @@ mod tests {
         assert_eq!(keys(&mut remote, 1), [b"a", b"b"]);
         assert!(keys(&mut remote, 2).is_empty());
         assert_eq!((remote.len(), remote.iter().count()), (2, 2));
+    }
+
+    #[test]
+    fn a_failed_group_of_changes_apart_changes_nothing() {
+        let mut remote = MemoryRemote::new();
+        let push = |address| Change::Push { address, key: b"key" };
+        remote.apply(&(0..100).map(push).collect::<Vec<_>>()).unwrap();
+        let before: Vec<_> = remote.iter().map(|(address, key)| (address, key.to_vec())).collect();
+        // Few and different, or many and in order: both are checked before anything is made.
+        for addresses in [vec![5, 3, 200], (0..=100).collect::<Vec<_>>()] {
+            let remove = |&address: &u64| Change::Remove { address, rank: 0 };
+            let address = addresses[addresses.len() - 1];
+            let missing = MissingEntry { address, rank: 0, len: 0 };
+            assert_eq!(remote.apply(&addresses.iter().map(remove).collect::<Vec<_>>()), Err(missing));
+            let after: Vec<_> = remote.iter().map(|(address, key)| (address, key.to_vec())).collect();
+            assert_eq!(before, after);
+        }
+        let twice = [Change::Remove { address: 7, rank: 0 }, Change::Remove { address: 7, rank: 0 }];
+        assert_eq!(remote.apply(&twice), Err(MissingEntry { address: 7, rank: 0, len: 0 }));
+        assert_eq!(remote.len(), 100);
+    }
+
+    #[test]
+    fn what_is_removed_or_replaced_takes_no_memory_for_long() {
+        let mut random = crate::testing::Random::new(4);
+        let mut remote = MemoryRemote::new();
+        for round in 0..200 {
+            for address in 0..256 {
+                let key = vec![7; random.below(20) as usize];
+                let change = match round {
+                    0 => Change::Push { address, key: &key },
+                    _ => Change::Replace { address, rank: 0, key: &key },
+                };
+                remote.apply(&[change]).unwrap();
+            }
+        }
+        // 256 heads and lists of 22 bytes at most, of which half may be dead and half of the memory unused.
+        assert!(remote.memory() < 256 * (4 + 4 * 22) + 1000, "{} bytes", remote.memory());
     }
 }

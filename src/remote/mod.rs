@@ -14,6 +14,7 @@
 //! | Bloom cascades | level and cell | every key that hashes there |
 
 mod memory;
+mod page;
 
 pub use memory::{MemoryRemote, MissingEntry};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 
-use crate::cuckoo::search::{BUDGET, World, find_chain};
+use crate::cuckoo::search::{BUDGET, Search, World};
 use crate::cuckoo::shape::Shape;
 use crate::testing::Random;
 
@@ -55,6 +55,7 @@ impl Town {
 #[test]
 fn chains_are_shortest_and_found_whenever_they_exist() {
     let mut random = Random::new(8);
+    let mut search = Search::new();
     for (tables, bin_slots) in [(2, 1), (4, 1), (2, 4), (3, 2)] {
         let mut longest = 0;
         for bins in 1..24 {
@@ -64,12 +65,12 @@ fn chains_are_shortest_and_found_whenever_they_exist() {
             for newcomer in 0..shape.slots() + 3 {
                 town.bins.push((0..tables).map(|_| random.below(bins as u64) as usize).collect());
                 let shortest = town.shortest(newcomer);
-                let Ok(chain) = find_chain(&mut town, &shape, newcomer, 0..tables, BUDGET);
-                assert_eq!(chain.as_ref().map(Vec::len), shortest);
-                seated += usize::from(chain.is_some());
+                let Ok(found) = search.run(&mut town, &shape, newcomer, 0..tables, BUDGET);
+                assert_eq!(found.then(|| search.moves().count()), shortest);
+                seated += usize::from(found);
                 longest = longest.max(shortest.unwrap_or(0));
-                for step in chain.into_iter().flatten() {
-                    town.owners[step.slot] = Some(step.item);
+                if found {
+                    search.moves().for_each(|step| town.owners[step.slot] = Some(step.item));
                 }
                 assert_eq!(town.owners.iter().flatten().collect::<BTreeSet<_>>().len(), seated);
                 assert!(town.owners.iter().enumerate().all(|(slot, owner)| owner.is_none_or(|owner| {
