@@ -22,7 +22,7 @@ pub struct MissingEntry {
 /// A [`Remote`] that keeps its lists in memory.
 ///
 /// Addresses are grouped in pages of 256, so that dense addresses (quotients, slots) cost no hash table of their
-/// own size. One page exists for every group in which something was ever stored; it takes 4 bytes an address and,
+/// own size. One page exists for every group in which something was ever stored; it takes 2 bytes an address and,
 /// for each list, its keys and a few bytes more.
 ///
 /// ```

@@ -1,36 +1,45 @@
 //! The lists of 256 neighbouring addresses, packed.
 //!
 //! ```text
-//! heads   | address 0 | address 1 | … | address 255 |     0: empty; else where the list begins in the log, plus 1;
+//! heads   | address 0 | address 1 | … | address 255 |     0: empty; else where the entries begin in the log;
 //!              |                                          with the top bit set: its number among the long lists
 //!              v
-//! log     | len | entry | entry |len | entry | …          a list: its length in bytes, then its entries
+//! log     |len | entry | entry |len | entry | …           a list: its length in bytes, then its entries
 //! entry   | length of the key | key |
 //! ```
 //!
 //! A list that grows is written again at the end of the log; what it leaves behind is reclaimed when it makes up
-//! half of the log. So a new list touches one head and the end of a log, two places that are small enough in all
-//! to stay in the processor's cache. Lists beyond 255 bytes have memory of their own.
+//! half of the log. So a new list touches a head of two bytes and the end of a log, places that are so small in
+//! all that they tend to stay in the processor's cache; the keys' own memory is only written, in order. Lists
+//! beyond 120 bytes have memory of their own.
 
 /// How many addresses a page has.
 pub(super) const PAGE: usize = 256;
 
-/// The longest list in the log; its length is one byte.
-const MAX_SHORT: usize = 255;
+/// The longest list in the log.
+const MAX_SHORT: usize = 120;
+
+/// The longest log, in bytes: what a head can lead to.
+const MAX_LOG: usize = LONG as usize - 1;
 
 /// Marks the head of a list that is not in the log.
-const LONG: u32 = 1 << 31;
+const LONG: u16 = 1 << 15;
+
+const _: () =
+    assert!(PAGE * (1 + MAX_SHORT) + 1 + MAX_SHORT <= MAX_LOG, "a compacted log has room for a list");
 
 /// See the [module](self).
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub(super) struct Page {
-    heads: [u32; PAGE],
+    /// First, together with `dead`, so that what every change needs shares a cache line.
     log: Vec<u8>,
     /// Bytes of the log that no head leads to.
     dead: usize,
     long: Vec<Vec<u8>>,
     /// Numbers of long lists that are not in use.
-    free: Vec<u32>,
+    free: Vec<u16>,
+    heads: [u16; PAGE],
 }
 
 impl Page {
@@ -63,9 +72,10 @@ impl Page {
     #[inline]
     pub(super) fn push(&mut self, index: usize, key: &[u8]) {
         // One length byte for the list and one for the key.
-        if self.heads[index] == 0 && key.len() < 0x80 {
-            self.heads[index] = self.log.len() as u32 + 1;
-            self.log.reserve(key.len() + 2);
+        let needed = key.len() + 2;
+        if self.heads[index] == 0 && needed <= MAX_SHORT && self.log.len() + needed <= MAX_LOG {
+            self.heads[index] = self.log.len() as u16 + 1;
+            self.log.reserve(needed);
             self.log.extend_from_slice(&[key.len() as u8 + 1, key.len() as u8]);
             self.log.extend_from_slice(key);
         } else {
@@ -126,6 +136,9 @@ impl Page {
 
     /// Writes a short or empty list again, with `removed` bytes at `start` replaced by the parts in `added`.
     fn rewrite(&mut self, index: usize, start: usize, removed: usize, added: &[&[u8]; 2]) {
+        if self.log.len() + 1 + MAX_SHORT > MAX_LOG {
+            self.compact();
+        }
         let old = match self.heads[index] as usize {
             0 => 0..0,
             head => head..head + self.bytes(index).len(),
@@ -138,7 +151,7 @@ impl Page {
         } else if len <= MAX_SHORT {
             self.log.reserve(1 + len);
             self.log.push(len as u8);
-            self.heads[index] = self.log.len() as u32;
+            self.heads[index] = self.log.len() as u16;
             self.log.extend_from_within(before);
             added.iter().for_each(|part| self.log.extend_from_slice(part));
             self.log.extend_from_within(after);
@@ -146,7 +159,7 @@ impl Page {
             let list = [&self.log[before], added[0], added[1], &self.log[after]].concat();
             let number = self.free.pop().unwrap_or_else(|| {
                 self.long.push(Vec::new());
-                self.long.len() as u32 - 1
+                self.long.len() as u16 - 1
             });
             self.long[number as usize] = list;
             self.heads[index] = number | LONG;
@@ -163,7 +176,7 @@ impl Page {
         for head in self.heads.iter_mut().filter(|head| **head != 0 && **head & LONG == 0) {
             let start = *head as usize;
             let len = usize::from(self.log[start - 1]);
-            *head = log.len() as u32 + 1;
+            *head = log.len() as u16 + 1;
             log.extend_from_slice(&self.log[start - 1..start + len]);
         }
         self.log = log;
@@ -173,7 +186,7 @@ impl Page {
     /// The memory of the page in bytes.
     pub(super) fn memory(&self) -> usize {
         let long = self.long.iter().map(|list| size_of::<Vec<u8>>() + list.capacity()).sum::<usize>();
-        size_of::<Self>() + self.log.capacity() + long + self.free.capacity() * size_of::<u32>()
+        size_of::<Self>() + self.log.capacity() + long + self.free.capacity() * size_of::<u16>()
     }
 }
 
