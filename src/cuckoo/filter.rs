@@ -218,13 +218,14 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let place = self.place(self.hasher.digest(key));
-        if self.table.contains(place) && self.find(key, place, remote)?.is_some() {
+        let look = self.table.look(place);
+        if look.hit && self.find(key, place, remote)?.is_some() {
             return Ok(false);
         }
         if self.len >= self.capacity {
             return Err(self.full().into());
         }
-        if let Some(slot) = self.table.vacancy(place) {
+        if let Some(slot) = look.vacancy {
             let push = [Change::Push { address: slot as u64, key }];
             remote.apply(&push).map_err(AdaptiveError::Remote)?;
             self.table.put(slot, place, 0);
@@ -236,7 +237,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// Makes room for a key whose slots are all taken.
-    #[cold]
+    #[inline(never)]
     fn insert_by_chain<R: Remote>(
         &mut self,
         key: &[u8],
@@ -458,6 +459,11 @@ impl<V: Variant, H: KeyHasher, R: Remote> World for Live<'_, V, H, R> {
             Some(Some(resident)) => Ok(resident),
             _ => self.filter.read_slot(slot, self.remote, |key, place| self.draft.resident(key, place)),
         }
+    }
+
+    #[inline]
+    fn expect(&self, slot: usize) {
+        self.remote.prefetch(slot as u64);
     }
 
     #[inline]

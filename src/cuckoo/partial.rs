@@ -87,7 +87,7 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
             return Err(full);
         }
         let place = Place::new(self.hasher.digest_key(key));
-        match self.table.vacancy(place) {
+        match self.table.look(place).vacancy {
             Some(slot) => self.table.put(slot, place, 0),
             None => self.insert_by_chain(place).ok_or(full)?,
         }

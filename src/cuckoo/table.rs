@@ -25,6 +25,15 @@ pub(super) struct Table<V> {
     variant: PhantomData<V>,
 }
 
+/// What a newcomer's bins look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Whether one of the slots holds the newcomer's fingerprint.
+    pub(super) hit: bool,
+    /// An empty slot.
+    pub(super) vacancy: Option<usize>,
+}
+
 /// A bin as one word, if it fits: the lowest and the highest bit of each slot's lane.
 #[derive(Debug, Clone, Copy)]
 struct Lanes {
@@ -162,26 +171,55 @@ impl<V: Variant> Table<V> {
         slots.filter(|&(slot, index)| self.matches(slot, index, place)).map(|(slot, _)| slot).collect()
     }
 
+    /// [`contains`](Self::contains) and [`vacancy`](Self::vacancy) from one reading of the bins, and for the
+    /// usual shapes without a branch that depends on what is read: the address of the slot is then known as
+    /// early as it can be.
+    #[inline(always)]
+    pub(super) fn look(&self, place: Place) -> Look {
+        match (self.shape.tables, self.shape.bin_slots) {
+            (4, 1) => self.look_at_slots::<4>(place),
+            (2, 1) => self.look_at_slots::<2>(place),
+            (2, _) if self.lanes.high != 0 => self.look_at_two_bins(place),
+            _ => Look { hit: self.contains(place), vacancy: self.vacancy(place) },
+        }
+    }
+
+    #[inline(always)]
+    fn look_at_slots<const TABLES: usize>(&self, place: Place) -> Look {
+        let slots: [usize; TABLES] = std::array::from_fn(|table| self.first_slot(place, table));
+        let (mut hit, mut vacant) = (false, 0_u32);
+        for (table, &slot) in slots.iter().enumerate() {
+            let value = self.slots.get(slot);
+            hit |= value == self.value(place, 0, value >> self.fingerprint_bits());
+            vacant |= u32::from(value == 0) << table;
+        }
+        let first = slots[vacant.trailing_zeros() as usize % TABLES];
+        Look { hit, vacancy: (vacant != 0).then_some(first) }
+    }
+
+    #[inline(always)]
+    fn look_at_two_bins(&self, place: Place) -> Look {
+        let width = self.shape.width;
+        let pattern = self.pattern(place);
+        let firsts: [usize; 2] = std::array::from_fn(|table| self.first_slot(place, table));
+        let bins = firsts.map(|first| self.slots.window(first * width as usize));
+        let hits = bins.map(|bin| self.lanes.zeros(bin ^ pattern));
+        let vacant = bins.map(|bin| self.lanes.zeros(bin));
+        let emptier = usize::from(vacant[1].count_ones() > vacant[0].count_ones());
+        let slot = firsts[emptier] + (vacant[emptier].trailing_zeros() / width) as usize;
+        Look { hit: hits[0] | hits[1] != 0, vacancy: (vacant[emptier] != 0).then_some(slot) }
+    }
+
     /// An empty slot that the key may lie in, of the bin that has the most of them: evenly filled bins fill up
     /// last. Single slots have nothing to balance, and the first empty one is taken; the later tables then stay
     /// emptier, and the first step of a chain is likely to end there.
-    #[inline]
-    pub(super) fn vacancy(&self, place: Place) -> Option<usize> {
+    fn vacancy(&self, place: Place) -> Option<usize> {
         let bins = (0..self.shape.tables).map(|table| self.first_slot(place, table));
-        if self.lanes.high == 0 || self.shape.bin_slots == 1 {
-            let mut slots = bins.flat_map(|first| first..first + self.shape.bin_slots);
-            return slots.find(|&slot| self.is_vacant(slot));
-        }
-        let width = self.shape.width;
-        let (mut best, mut most) = (0, 0);
-        for first in bins {
-            let zeros = self.lanes.zeros(self.slots.window(first * width as usize));
-            if zeros.count_ones() > most {
-                most = zeros.count_ones();
-                best = first + (zeros.trailing_zeros() / width) as usize;
-            }
-        }
-        (most > 0).then_some(best)
+        let vacant =
+            |first: usize| (first..first + self.shape.bin_slots).filter(|&slot| self.is_vacant(slot));
+        // The first of the fullest is wanted, `max_by_key` returns the last: so the other way round.
+        let emptiest = bins.rev().max_by_key(|&first| vacant(first).count());
+        emptiest.and_then(|first| vacant(first).next())
     }
 
     #[inline]

@@ -218,6 +218,12 @@ impl Remote for MemoryRemote {
             changes => self.apply_in_order(changes),
         }
     }
+
+    fn prefetch(&self, address: u64) {
+        if let Some(page) = self.pages.get(&(address / PAGE as u64)) {
+            page.prefetch(address as usize % PAGE);
+        }
+    }
 }
 
 /// What takes one change back.

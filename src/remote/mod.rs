@@ -85,6 +85,12 @@ pub trait Remote {
     ///
     /// Whatever the store reports. After an error every list is as it was before the call.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
+
+    /// Says that the list at `address` is likely to be read next. A store may begin to fetch it, so that several
+    /// lists are under way at once; to do nothing, the default, is always right.
+    fn prefetch(&self, address: u64) {
+        let _ = address;
+    }
 }
 
 impl<R: Remote + ?Sized> Remote for &mut R {
@@ -96,5 +102,9 @@ impl<R: Remote + ?Sized> Remote for &mut R {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
         (**self).apply(changes)
+    }
+
+    fn prefetch(&self, address: u64) {
+        (**self).prefetch(address);
     }
 }

@@ -13,6 +13,8 @@
 //! all that they tend to stay in the processor's cache; the keys' own memory is only written, in order. Lists
 //! beyond 120 bytes have memory of their own.
 
+use crate::batch::prefetch;
+
 /// How many addresses a page has.
 pub(super) const PAGE: usize = 256;
 
@@ -65,6 +67,15 @@ impl Page {
                 let start = head as usize;
                 &self.log[start..start + usize::from(self.log[start - 1])]
             }
+        }
+    }
+
+    /// Asks the processor for the entries of a list.
+    #[inline]
+    pub(super) fn prefetch(&self, index: usize) {
+        let head = self.heads[index];
+        if head & LONG == 0 {
+            prefetch(self.log.as_ptr().wrapping_add(usize::from(head)));
         }
     }
 

@@ -3,3 +3,4 @@
 mod model;
 mod partial;
 mod search;
+mod table;

@@ -196,6 +196,10 @@ impl<R: Remote> Remote for Metered<R> {
         self.bytes += heap::live() - before;
         result
     }
+
+    fn prefetch(&self, address: u64) {
+        self.remote.prefetch(address);
+    }
 }
 
 impl<R: Remote + Default> MeasuredRemote for Metered<R> {
