@@ -78,19 +78,10 @@ impl PackedSlots {
     }
 }
 
-/// A vector of zero bytes; `None` if the memory is not to be had.
-fn zeroed_bytes(len: usize) -> Option<Vec<u8>> {
-    // As in `zeroed`: ask first, because `vec!` aborts.
-    let mut probe: Vec<u8> = Vec::new();
-    probe.try_reserve_exact(len).ok()?;
-    drop(probe);
-    Some(vec![0; len])
-}
-
 /// A vector of zeros; `None` if the memory is not to be had. Large ones cost nothing until they are touched.
-pub(crate) fn zeroed(len: usize) -> Option<Vec<u64>> {
+fn zeroed_bytes(len: usize) -> Option<Vec<u8>> {
     // `vec![0; len]` asks the allocator for zeroed memory but aborts when there is none, so ask first.
-    let mut probe: Vec<u64> = Vec::new();
+    let mut probe: Vec<u8> = Vec::new();
     probe.try_reserve_exact(len).ok()?;
     drop(probe);
     Some(vec![0; len])

@@ -60,7 +60,7 @@ impl Lanes {
     fn zeros(self, word: u64) -> u64 {
         // The sum carries into the highest bit of a lane iff one of the lower ones is set, and never beyond.
         let lower = self.high - self.low;
-        !((word & lower) + lower | word) & self.high
+        !(((word & lower) + lower) | word) & self.high
     }
 }
 

@@ -1,6 +1,6 @@
 //! Seeded randomness.
 
-/// SplitMix64.
+/// The generator of Steele, Lea and Flood: small, and the same on every platform.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
