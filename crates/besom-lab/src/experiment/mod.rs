@@ -20,6 +20,12 @@ mod sustained;
 mod telescoping_traces;
 mod theorems;
 mod throughput;
+mod tinyset;
+mod tinyset_curves;
+mod tinyset_load;
+mod tinyset_removal;
+mod tinyset_space;
+mod tinyset_speed;
 mod trace;
 
 use std::fmt;
@@ -54,6 +60,17 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(adversarial::Adversarial),
         Box::new(throughput::Throughput),
         Box::new(cache::CacheQuestion),
+        Box::new(tinyset_space::SpaceTable::ItemsPerBlock),
+        Box::new(tinyset_space::SpaceTable::WithoutRemoval),
+        Box::new(tinyset_space::SpaceTable::WithRemoval),
+        Box::new(tinyset_space::SpaceTable::Blocks64),
+        Box::new(tinyset_space::SpaceTable::Blocks32),
+        Box::new(tinyset_curves::SpaceFigure::ItemsPerBlock),
+        Box::new(tinyset_speed::Filling),
+        Box::new(tinyset_curves::SpaceFigure::Algorithms),
+        Box::new(tinyset_curves::SpaceFigure::Blocks),
+        Box::new(tinyset_load::GrowingLoad),
+        Box::new(tinyset_removal::Replacement),
         Box::new(support_traces::SupportTraces),
         Box::new(theorems::Theorems),
         Box::new(sustained::Sustained),
