@@ -117,7 +117,8 @@ impl Experiment for Firehose {
         let section = Section::new()
             .note(format!(
                 "{} queries a run; 11 bits a slot at load 0.95 for every filter, S random keys, |S| = |A|/(A/S). \
-                 -reset is the paper's way to make room in a block, the same name without it is ours (spill).",
+                 -reset is the paper's way to make room in a block, the same name without it is ours (spill). Bits a key \
+                 count all memory of a filter, also the few KiB that some keep to work with, which show in small ones.",
                 self.queries(setting)
             ))
             .plot(rate_plot(points, "", "rates", self.title(), x))
