@@ -49,7 +49,8 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     /// not 0; where it is 0, only the first byte counts. `None` if the run reaches into later blocks, and
     /// [`answer_chunks_beyond`](Self::answer_chunks_beyond) knows more.
     ///
-    /// For a key that is not there, nearly always no byte is found, and nothing has branched on the code.
+    /// For a key that is not there, nearly always no byte is found, and nothing has branched on the code: where some
+    /// blocks have one and some have none, every misprediction would cost the overlap of several cache misses.
     #[inline(always)]
     fn answer_chunks<const N: u32>(self, quotient: u64, chunks: u64) -> Option<Answer> {
         let (index, run) = self.local_run(quotient)?;
@@ -69,18 +70,16 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
 
     #[inline(always)]
     fn answer_part<const N: u32>(self, index: usize, slots: u64, chunks: u64) -> Answer {
-        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
-        let matches = |chunk| self.machine.matches(self.shape, self.block(index), byte(chunk), slots);
-        let first = matches(0);
-        if (1..N).fold(first, |any, chunk| any | matches(chunk)) == 0 {
-            Answer::No
-        } else if self.code(index) != 0 {
-            Answer::Ask
-        } else if first != 0 {
-            Answer::Yes
-        } else {
-            Answer::No
+        let block = self.block(index);
+        if self.machine.matches_any::<S, N>(self.shape, block, chunks, slots) == 0 {
+            return Answer::No;
         }
+        // A table without codes keeps its values elsewhere.
+        if self.shape.code_bits() == 0 || self.code(index) != 0 {
+            return Answer::Ask;
+        }
+        let first = self.machine.matches(self.shape, block, chunks >> 56, slots);
+        if first == 0 { Answer::No } else { Answer::Yes }
     }
 
     /// Looks for a remainder in the run, and asks where it is found and a code is not 0; `None` if the run reaches
@@ -118,9 +117,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     /// Which of `slots` of a block hold one of the bytes that begin at the top of `chunks`.
     #[inline(always)]
     fn narrow(self, index: usize, slots: u64, chunks: u64) -> u64 {
-        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
-        let matches = |chunk| self.machine.matches(self.shape, self.block(index), byte(chunk), slots);
-        (0..CHUNKS).fold(0, |any, chunk| any | matches(chunk))
+        self.machine.matches_any::<S, CHUNKS>(self.shape, self.block(index), chunks, slots)
     }
 }
 

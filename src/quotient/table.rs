@@ -36,6 +36,8 @@ pub(crate) struct Table {
     pub(super) probes: &'static Probes,
     /// m: how many quotients there are. Slots from here on are the tail.
     pub(super) slots: u64,
+    /// How many bits of a fraction are worth using, which follows from `slots`.
+    fraction_bits: u32,
     /// Blocks in memory: those of the homes, and the tail's.
     pub(super) blocks: usize,
     pub(super) len: usize,
@@ -93,7 +95,8 @@ impl Table {
         };
         let isa = Isa::detect();
         let (operations, probes) = (Operations::choose(isa, shape), Probes::choose(isa, shape));
-        Ok(Self { words, shape, operations, probes, slots, blocks, len: 0 })
+        let fraction_bits = fraction_bits(slots);
+        Ok(Self { words, shape, operations, probes, slots, fraction_bits, blocks, len: 0 })
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
@@ -136,7 +139,7 @@ impl Table {
     /// How many bits of a [`Place`]'s fraction are worth using: those below were zero in the hash already.
     #[inline]
     pub(crate) fn fraction_bits(&self) -> u32 {
-        fraction_bits(self.slots)
+        self.fraction_bits
     }
 
     /// Where a key with these hash bits belongs.

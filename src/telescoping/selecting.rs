@@ -53,6 +53,21 @@ fn plain_answer(table: &Table, place: Place) -> Answer {
     if table.contains(place.quotient, table.remainder_of(place.fraction)) { Answer::Yes } else { Answer::No }
 }
 
+/// The answer for remainders of a byte while no selector is beyond `highest`, which is from 1 to 6.
+#[inline(always)]
+fn answer_chunks(table: &Table, highest: u32, place: Place, lo: u64) -> Answer {
+    let bits = table.fraction_bits();
+    let chunks = if 8 * (highest + 1) <= bits {
+        place.fraction
+    } else {
+        // What `HashString::first_word` says, without the string.
+        place.fraction & !low_mask(64 - bits) | lo.checked_shr(bits).unwrap_or(0)
+    };
+    // One chunk more than the highest selector, rounded up to what there is.
+    let level = (highest as usize).min(CHUNK_LEVELS.len()) - 1;
+    table.answer_chunks(level, place.quotient, chunks)
+}
+
 /// The chunk of a selector.
 #[inline(always)]
 fn chunk<H: KeyHasher>(remainder_bits: u32, selector: u64, key: &HashString<'_, H>) -> u64 {
@@ -114,12 +129,7 @@ impl Scheme for Selecting {
         } else if self.remainder_bits != 8 || highest >= CHUNKS {
             return table.answer_unless_coded(place.quotient, table.remainder_of(place.fraction));
         }
-        // What `HashString::first_word` says, without the string.
-        let bits = table.fraction_bits();
-        let chunks = place.fraction & !low_mask(64 - bits) | lo.checked_shr(bits).unwrap_or(0);
-        // One chunk more than the highest selector, rounded up to what there is.
-        let level = (highest as usize).min(CHUNK_LEVELS.len()) - 1;
-        table.answer_chunks(level, place.quotient, chunks)
+        answer_chunks(table, highest, place, lo)
     }
 
     fn settle<H: KeyHasher>(
@@ -173,8 +183,14 @@ impl Scheme for SelectingExplicitly {
     }
 
     #[inline(always)]
-    fn answer(&self, table: &Table, values: &ExplicitValues, place: Place, _: u64) -> Answer {
-        if values.largest() == 0 { plain_answer(table, place) } else { Answer::Ask }
+    fn answer(&self, table: &Table, values: &ExplicitValues, place: Place, lo: u64) -> Answer {
+        match values.largest().into() {
+            0 => plain_answer(table, place),
+            largest if self.remainder_bits == 8 && largest < CHUNKS => {
+                answer_chunks(table, largest, place, lo)
+            }
+            _ => Answer::Ask,
+        }
     }
 
     fn settle<H: KeyHasher>(

@@ -46,11 +46,12 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
         let place = self.table.locate(digest.hi);
-        match self.scheme.answer(&self.table, &self.values, place, digest.lo) {
-            Answer::No => false,
-            Answer::Yes => true,
-            Answer::Ask => self.settle(digest),
+        // One branch, nearly never taken: yes or no is the value of the answer.
+        let answer = self.scheme.answer(&self.table, &self.values, place, digest.lo);
+        if answer == Answer::Ask {
+            return self.settle(digest);
         }
+        answer == Answer::Yes
     }
 
     /// Apart from its caller, which shall need few registers.

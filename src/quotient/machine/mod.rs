@@ -47,6 +47,14 @@ pub(super) trait Machine: Copy {
         matches
     }
 
+    /// Which of `slots` hold one of the first `N` bytes (7 at most) of `chunks`, from the most significant on. For
+    /// remainders of a byte.
+    #[inline(always)]
+    fn matches_any<S: Shape, const N: u32>(self, shape: S, block: &[u64], chunks: u64, slots: u64) -> u64 {
+        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
+        (0..N).fold(0, |any, chunk| any | self.matches(shape, block, byte(chunk), slots))
+    }
+
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
