@@ -101,12 +101,6 @@ impl<L: Letters> BlockCode<L> {
     pub(crate) fn decode(&self, code: u64) -> Decode<L> {
         Decode { letters: self.letters, range: self.mark, offset: code.min(self.mark - 1) }
     }
-
-    /// The letter of one slot. Decodes those before it, but none behind it.
-    #[inline]
-    pub(crate) fn letter(&self, code: u64, slot: usize) -> L::Letter {
-        self.decode(code).nth(slot).unwrap_or_default()
-    }
 }
 
 /// An interval that is being narrowed, and where the code lies in it.

@@ -139,6 +139,7 @@ fn store_values<T: ValueStore>(store: &mut T, table: &mut Table, values: &[(u64,
     resets
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn out_of_memory<E>(error: BuildError) -> AdaptiveError<E> {
     let bytes = match error {
         BuildError::OutOfMemory { bytes } => bytes,

@@ -7,9 +7,9 @@
 use std::arch::x86_64::{
     __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
     _mm256_set1_epi8, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
-    _mm512_mask_blend_epi8, _mm512_mask_cmpneq_epi8_mask, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8,
-    _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8,
-    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
+    _mm512_mask_blend_epi8, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8, _mm512_maskz_mov_epi8,
+    _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
+    _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
 };
 
 use crate::bits::low_mask;

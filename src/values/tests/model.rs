@@ -61,7 +61,7 @@ fn pool<S: Scheme, H: KeyHasher>(core: &Core<S, H>, size: usize) -> Vec<u64> {
     let last = core.table.slots() - 1;
     let wanted = |key: &u64| {
         let quotient = core.locate(core.hasher.digest(&key.to_le_bytes())).0;
-        key % 3 == 0 || quotient == 2 || quotient == last
+        key.is_multiple_of(3) || quotient == 2 || quotient == last
     };
     (0..).filter(wanted).take(size).collect()
 }
@@ -93,7 +93,9 @@ impl<S: Scheme, H: KeyHasher, P: Promise<ValueOf<S>>> Run<S, H, P> {
             },
             30..50 => {
                 assert_eq!(self.core.remove(&bytes, &mut self.remote).unwrap(), self.stored.remove(&key));
-                self.repaired.values_mut().for_each(|keys| drop(keys.remove(&key)));
+                for keys in self.repaired.values_mut() {
+                    keys.remove(&key);
+                }
             }
             50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(20) => {
                 self.core.grow(&mut self.remote).unwrap();
