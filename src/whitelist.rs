@@ -141,6 +141,12 @@ impl<H: KeyHasher> WhitelistFilter<H> {
         Ok(Adaptation::Fixed { slots: 1 })
     }
 
+    /// Not inlined: few queries come here, and the others need the registers.
+    #[inline(never)]
+    fn is_listed(&self, digest: Digest) -> bool {
+        self.whitelist.contains(digest)
+    }
+
     /// How many false positives the filter remembers.
     #[must_use]
     pub fn whitelist_len(&self) -> usize {
@@ -182,7 +188,7 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
 
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
-        self.bloom.contains_digest(digest) && !self.whitelist.contains(digest)
+        self.bloom.contains_digest(digest) && !self.is_listed(digest)
     }
 
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {

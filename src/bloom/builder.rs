@@ -76,7 +76,7 @@ impl<H: KeyHasher> BloomBuilder<BloomFilter<H>> {
     /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
     pub fn build(self) -> Result<BloomFilter<H>, BuildError> {
         let (capacity, rate, hasher) = self.parameters()?;
-        BloomFilter::sized(capacity, size::Shape::fastest(capacity as f64, rate), hasher)
+        BloomFilter::sized(capacity, size::Shape::fastest(capacity as f64, rate, 1.0), hasher)
     }
 }
 

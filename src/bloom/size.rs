@@ -35,15 +35,16 @@ impl Shape {
         if fewer.bits <= more.bits { fewer } else { more }
     }
 
-    /// The filter with the fewest probes among those that are hardly larger than the smallest one.
+    /// The filter with the fewest probes among those that are larger than the smallest one by at most a share of
+    /// `slack`, or of 0.75%.
     ///
     /// Space is flat around the optimum k: at 1/256, seven probes take 0.6% more bits than eight, and save an
     /// eighth of the work.
-    pub(crate) fn fastest(keys: f64, rate: f64) -> Self {
-        const SLACK: f64 = 1.0075;
+    pub(crate) fn fastest(keys: f64, rate: f64, slack: f64) -> Self {
         let smallest = Self::smallest(keys, rate);
+        let most = smallest.bits * (1.0 + slack.min(0.0075));
         let shapes = (1..smallest.probes).map(|probes| Self::with_probes(keys, rate, probes));
-        shapes.into_iter().find(|shape| shape.bits <= SLACK * smallest.bits).unwrap_or(smallest)
+        shapes.into_iter().find(|shape| shape.bits <= most).unwrap_or(smallest)
     }
 
     /// The filter with so many probes: of m bits with k probes and n keys, a share of p = 1 − e^(−kn/m) is set,
@@ -53,6 +54,12 @@ impl Shape {
         let fill = rate.powf(1.0 / k);
         Self { bits: keys * k / -(-fill).ln_1p(), probes }
     }
+}
+
+/// The Bloom filter that a level of a cascade is: fewer probes than optimal only where the space for repairs,
+/// which is in proportion to the rate, allows it.
+pub(crate) fn level(keys: f64, rate: f64) -> Shape {
+    Shape::fastest(keys, rate, 2.0 * rate)
 }
 
 /// The smallest number of bits per key that any Bloom filter of this rate can have: log₂(1/rate) / ln 2.
@@ -132,12 +139,12 @@ mod tests {
                 assert!(shape.bits >= optimal_bits_per_key(rate) * 0.999_999);
                 let slack = if rate < 0.1 { 1.01 } else { 1.04 };
                 assert!(shape.bits <= optimal_bits_per_key(rate) * slack, "{rate}: {shape:?}");
-                let fastest = Shape::fastest(1.0, rate);
+                let fastest = Shape::fastest(1.0, rate, 1.0);
                 assert!(fastest.bits <= shape.bits * 1.0075 && fastest.probes <= shape.probes);
             }
         }
         assert_eq!(Shape::smallest(1.0, 1.0 / 256.0).probes, 8);
-        assert_eq!(Shape::fastest(1.0, 1.0 / 256.0).probes, 7);
+        assert_eq!(Shape::fastest(1.0, 1.0 / 256.0, 1.0).probes, 7);
         assert_eq!(Shape::smallest(1.0, 0.01).probes, 7);
     }
 

@@ -7,7 +7,7 @@ use super::filter::Cascade;
 use super::level::LevelFilter;
 use super::schedule::Schedule;
 use super::state::{CELLS, LevelPlan, Plan};
-use crate::bloom::size::{Shape, check_rate, optimal_bits_per_key};
+use crate::bloom::size::{self, check_rate, optimal_bits_per_key};
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
 /// Builds a [`Cascade`].
@@ -127,17 +127,17 @@ const ROUNDING_BITS: f64 = 8192.0;
 ///
 /// A Bloom filter of n keys takes 1.4427·n·log₂(1/ε) bits; everything that repairs take is to stay within a share
 /// of 8ε + 0.5% on top of that, so that the whole takes at most (1 + 8ε)·1.45·n·log₂(1/ε). If the filter cannot
-/// remove, half of the share goes to room for the keys that have been removed, so that the filter keeps its rate
+/// remove, a third of the share goes to room for the keys that have been removed, so that the filter keeps its rate
 /// while they are left behind.
 fn plan(capacity: usize, rates: &[f64], removes: bool) -> Plan {
     let (keys, rate) = (capacity as f64, rates[0]);
     let lists = (capacity as u64).max(LEAST_DEAD as u64);
     let share = 8.0 * rate + 0.005;
-    let garbage = if removes { 0.0 } else { (share / 2.0).min(0.05) };
+    let garbage = if removes { 0.0 } else { (share / 3.0).min(0.05) };
     // What whole probes and whole blocks cost is not there for repairs.
-    let (optimum, smallest) = (optimal_bits_per_key(rate), Shape::smallest(1.0, rate).bits);
-    let budget = ((1.0 + share) * optimum - (1.0 + garbage) * smallest) * keys;
-    let budget = budget - ROUNDING_BITS.min(budget / 2.0);
+    let (optimum, filter) = (optimal_bits_per_key(rate), size::level(1.0, rate).bits);
+    let budget = ((1.0 + share) * optimum - (1.0 + garbage) * filter) * keys;
+    let budget = budget - ROUNDING_BITS.min(budget * 2.0 / 3.0);
     let mut level = LevelPlan {
         rate,
         keys: (keys * (1.0 + garbage)).floor() as usize,

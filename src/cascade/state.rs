@@ -38,7 +38,10 @@ pub(super) struct Overflow;
 /// All levels under one choice of hash functions.
 #[derive(Debug, Clone)]
 pub(super) struct Levels<F> {
-    levels: Vec<Level<F>>,
+    /// Level 0, which is all that most queries see: not behind a pointer.
+    first: Level<F>,
+    /// The other levels that are filters.
+    others: Vec<Level<F>>,
     /// Whole digests of the keys that every level above passes on.
     last: DigestSet,
     last_capacity: usize,
@@ -58,34 +61,29 @@ struct Level<F> {
 
 /// A hash function of digests.
 ///
-/// A digest is 128 random bits that nobody outside knows, so two multiplications with secret constants make
-/// independent bits of it, for a fraction of what hashing it again would cost every query.
+/// Both halves of a digest are random bits that nobody outside knows. Multiplied with secret odd numbers they are
+/// so again, and whether two digests collide in their high bits is decided anew: multiplicative hashing, for a
+/// fraction of what hashing the digest as a whole would cost every query.
 #[derive(Debug, Clone, Copy)]
 struct Mixer {
-    secrets: [u64; 4],
+    factors: [u64; 2],
 }
 
 impl Mixer {
     /// The function of a level after so many rebuilds.
     fn new<H: KeyHasher>(hasher: &H, level: usize, rebuilds: u64) -> Self {
-        // No key has these digests but by chance, and then nothing follows from it.
-        let secret = |half| hasher.rehash(Digest { hi: level as u64, lo: half }, rebuilds);
-        let (a, b) = (secret(0), secret(1));
-        Self { secrets: [a.hi, a.lo, b.hi, b.lo] }
+        // No key has this digest but by chance, and then nothing follows from it.
+        let Digest { hi, lo } = hasher.rehash(Digest { hi: level as u64, lo: 0 }, rebuilds);
+        Self { factors: [hi | 1, lo | 1] }
     }
 
+    /// The lower bits of a product depend on few bits of the factors. Filters take a key's place from the high bits
+    /// of `hi`, but may use `lo` from either end: its halves are swapped, so that both ends are good.
     #[inline(always)]
     fn mix(&self, digest: Digest) -> Digest {
-        let [a, b, c, d] = self.secrets;
-        Digest { hi: fold(digest.hi ^ a, digest.lo ^ b), lo: fold(digest.hi ^ c, digest.lo ^ d) }
+        let [a, b] = self.factors;
+        Digest { hi: digest.hi.wrapping_mul(a), lo: digest.lo.wrapping_mul(b).rotate_left(32) }
     }
-}
-
-/// Both halves of a product, folded into one.
-#[inline(always)]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
 }
 
 /// The part of `parts` equal parts of all digests that this one is in.
@@ -97,9 +95,9 @@ pub(super) fn part(digest: Digest, parts: u64) -> u64 {
 impl<F: LevelFilter> Levels<F> {
     /// Empty levels with the hash functions that follow so many rebuilds.
     pub(super) fn new<H: KeyHasher>(plan: &Plan, hasher: &H, rebuilds: u64) -> Result<Self, BuildError> {
-        let level = |(index, plan): (usize, &LevelPlan)| {
-            let &LevelPlan { rate, keys, cells, dead } = plan;
-            Ok(Level {
+        let level = |index: usize| {
+            let LevelPlan { rate, keys, cells, dead } = plan.levels[index];
+            Ok::<_, BuildError>(Level {
                 filter: F::for_level(keys, rate)?,
                 dead: DeadCells::new(cells, dead)?,
                 cells,
@@ -109,25 +107,41 @@ impl<F: LevelFilter> Levels<F> {
                 mixer: Mixer::new(hasher, index, rebuilds),
             })
         };
-        let levels = plan.levels.iter().enumerate().map(level).collect::<Result<_, BuildError>>()?;
-        Ok(Self { levels, last: DigestSet::default(), last_capacity: plan.last })
+        let others = (1..plan.levels.len()).map(level).collect::<Result<_, _>>()?;
+        Ok(Self { first: level(0)?, others, last: DigestSet::default(), last_capacity: plan.last })
     }
 
-    #[inline]
+    /// The levels that are filters, from level 0 on.
+    fn filters(&self) -> impl Iterator<Item = &Level<F>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// How many they are: the number of the last level.
+    fn count(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// A level that is a filter; `None` for the last one.
+    fn filter_mut(&mut self, index: usize) -> Option<&mut Level<F>> {
+        if index == 0 { Some(&mut self.first) } else { self.others.get_mut(index - 1) }
+    }
+
+    #[inline(always)]
     pub(super) fn contains(&self, digest: Digest) -> bool {
-        let level = &self.levels[0];
-        level.filter.contains_digest(level.mixer.mix(digest)) && self.accepting_level(digest).is_some()
+        self.first.accepts(digest) && (self.first.dead.len() == 0 || self.accepting_level(digest).is_some())
     }
 
     #[inline]
     pub(super) fn prefetch(&self, digest: Digest) {
-        let level = &self.levels[0];
-        level.filter.prefetch_digest(level.mixer.mix(digest));
+        self.first.filter.prefetch_digest(self.first.mixer.mix(digest));
     }
 
     /// The level that accepts a digest which level 0's filter accepts; the number of filters for the last level.
+    ///
+    /// Not inlined: few queries come here, and the others need the registers.
+    #[inline(never)]
     fn accepting_level(&self, digest: Digest) -> Option<usize> {
-        for (index, level) in self.levels.iter().enumerate() {
+        for (index, level) in self.filters().enumerate() {
             if index > 0 && !level.accepts(digest) {
                 return None;
             }
@@ -135,12 +149,12 @@ impl<F: LevelFilter> Levels<F> {
                 return Some(index);
             }
         }
-        self.last.contains(digest).then_some(self.levels.len())
+        self.last.contains(digest).then_some(self.count())
     }
 
     /// How many levels store a key with this digest: one more than those at whose dead cells it is at home.
     fn depth(&self, digest: Digest) -> usize {
-        1 + self.levels.iter().take_while(|level| level.is_dead(digest)).count()
+        1 + self.filters().take_while(|level| level.is_dead(digest)).count()
     }
 
     /// Inserts a key: into level 0, and as deep as its home cells are dead. Nothing changes on overflow.
@@ -157,7 +171,7 @@ impl<F: LevelFilter> Levels<F> {
 
     /// Makes sure that a level takes so many more keys.
     fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), Overflow> {
-        let fits = match self.levels.get(index) {
+        let fits = match self.filter_mut(index) {
             Some(level) => level.keys + keys <= level.capacity,
             None => self.last.len() + keys <= self.last_capacity && self.last.reserve(keys).is_ok(),
         };
@@ -166,7 +180,7 @@ impl<F: LevelFilter> Levels<F> {
 
     /// Inserts into one level, which has room for it.
     fn insert_at(&mut self, index: usize, digest: Digest) {
-        match self.levels.get_mut(index) {
+        match self.filter_mut(index) {
             Some(level) => {
                 let inserted = level.filter.insert_digest(level.mixer.mix(digest));
                 debug_assert!(inserted.is_ok(), "level {index} was reserved");
@@ -181,7 +195,7 @@ impl<F: LevelFilter> Levels<F> {
     /// Removes a key that is stored, as far as the filters can: it may be accepted still.
     pub(super) fn remove(&mut self, digest: Digest) {
         for index in 0..self.depth(digest) {
-            match self.levels.get_mut(index) {
+            match self.filter_mut(index) {
                 Some(level) if F::REMOVES => {
                     level.filter.remove_digest(level.mixer.mix(digest));
                     level.keys -= 1;
@@ -214,28 +228,27 @@ impl<F: LevelFilter> Levels<F> {
         neighbours: &[Digest],
     ) -> Result<(), Overflow> {
         let Some(index) = self.accepting_filter(digest) else { return Ok(()) };
-        let level = &self.levels[index];
-        if level.dead.is_full() {
+        let Some(level) = self.filter_mut(index).filter(|level| !level.dead.is_full()) else {
             return Err(Overflow);
-        }
+        };
         let moving = neighbours.iter().filter(|&&key| level.home(key) == level.home(digest)).count();
         self.reserve_at(index + 1, moving)
     }
 
     /// The level whose filter settles that a digest is accepted; `None` if it is rejected, or in the last level.
     fn accepting_filter(&self, digest: Digest) -> Option<usize> {
-        let accepted = self.levels[0].accepts(digest).then(|| self.accepting_level(digest)).flatten();
-        accepted.filter(|&index| index < self.levels.len())
+        let accepted = self.first.accepts(digest).then(|| self.accepting_level(digest)).flatten();
+        accepted.filter(|&index| index < self.count())
     }
 
     /// Marks the home of a digest at one level dead, and moves the keys that are at home there one level down.
     fn kill(&mut self, index: usize, digest: Digest, neighbours: &[Digest]) -> Result<usize, Overflow> {
-        let level = &self.levels[index];
+        let Some(level) = self.filter_mut(index) else { return Err(Overflow) };
         let home = level.home(digest);
         // Whoever shares this home shares those of all levels above, and so is stored in this level too.
         let moving: Vec<Digest> = neighbours.iter().copied().filter(|&key| level.home(key) == home).collect();
         self.reserve_at(index + 1, moving.len())?;
-        if !self.levels[index].dead.insert(home) {
+        if !self.filter_mut(index).is_some_and(|level| level.dead.insert(home)) {
             return Err(Overflow);
         }
         moving.iter().for_each(|&key| self.insert_at(index + 1, key));
@@ -244,17 +257,17 @@ impl<F: LevelFilter> Levels<F> {
 
     /// The filter of level 0.
     pub(super) fn first(&self) -> &F {
-        &self.levels[0].filter
+        &self.first.filter
     }
 
     /// How many home cells are dead, on all levels.
     pub(super) fn dead_cells(&self) -> usize {
-        self.levels.iter().map(|level| level.dead.len()).sum()
+        self.filters().map(|level| level.dead.len()).sum()
     }
 
     /// The state of every level, the last one included.
     pub(super) fn stats(&self) -> Vec<LevelStats> {
-        let filters = self.levels.iter().map(|level| LevelStats {
+        let filters = self.filters().map(|level| LevelStats {
             rate: level.rate,
             keys: level.keys,
             capacity: level.capacity,
@@ -276,7 +289,7 @@ impl<F: LevelFilter> Levels<F> {
     }
 
     pub(super) fn verify(&self) -> Result<(), InvariantError> {
-        for (index, level) in self.levels.iter().enumerate() {
+        for (index, level) in self.filters().enumerate() {
             level.filter.verify()?;
             level.dead.verify()?;
             let (keys, len, capacity) = (level.keys, level.filter.len(), level.capacity);
@@ -284,8 +297,8 @@ impl<F: LevelFilter> Levels<F> {
             ensure!(keys <= capacity, "level {index} holds {keys} keys of {capacity}");
         }
         for digest in self.last.iter() {
-            ensure!(self.depth(digest) > self.levels.len(), "{digest:?} is stored too deep");
-            let accepted = self.levels.iter().all(|level| level.accepts(digest));
+            ensure!(self.depth(digest) > self.count(), "{digest:?} is stored too deep");
+            let accepted = self.filters().all(|level| level.accepts(digest));
             ensure!(accepted, "{digest:?} is in the last level and not in all above it");
         }
         let (last, capacity) = (self.last.len(), self.last_capacity);
@@ -295,6 +308,7 @@ impl<F: LevelFilter> Levels<F> {
 }
 
 impl<F: LevelFilter> Level<F> {
+    #[inline(always)]
     fn accepts(&self, digest: Digest) -> bool {
         self.filter.contains_digest(self.mixer.mix(digest))
     }
