@@ -43,6 +43,11 @@ fn cost(attack: &Attack, rules: Rules, states: u32) -> f64 {
     lookups + 10.0 * n
 }
 
+/// Who plays: all filters that adapt, and three that do not.
+fn players() -> impl Iterator<Item = &'static Entry> {
+    registry().iter().filter(|entry| entry.adaptive || ["quotient", "cuckoo", "bloom"].contains(&entry.name))
+}
+
 fn faces(entry: &Entry, attack: &Attack) -> bool {
     entry.removal || !attack.removes
 }
@@ -59,7 +64,7 @@ impl Experiment for Sustained {
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
         let rules = rules(setting);
         let mut tasks = Vec::new();
-        for entry in registry() {
+        for entry in players() {
             for attack in gallery().into_iter().filter(|attack| faces(entry, attack)) {
                 for batch in 0..games(setting) / BATCH {
                     let setting = setting.clone();
@@ -110,7 +115,7 @@ impl Experiment for Sustained {
 
 fn plot(points: &Points, rules: Rules) -> Plot {
     let mut plot = Plot::dots("wins", "How often the adversary wins", Axis::log("share of games won"));
-    for entry in registry() {
+    for entry in players() {
         for attack in gallery() {
             if let Some(tally) = Tally::of(points, attack.name, entry.name, 0.0) {
                 plot.dot(entry.name, attack.name, tally.rate());
@@ -125,7 +130,7 @@ fn matrix(caption: &str, points: &Points, cell: impl Fn(&Tally) -> String) -> Ta
     let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
     columns.extend(gallery().map(|attack| Column::number(attack.name)));
     let mut table = Table::new(caption, columns);
-    for entry in registry() {
+    for entry in players() {
         let tallies = gallery().map(|attack| Tally::of(points, attack.name, entry.name, 0.0));
         let Some(bits) = tallies.iter().flatten().next().map(|tally| tally.bits) else { continue };
         let mut row = vec![entry.name.to_owned(), compact(bits)];
@@ -155,7 +160,7 @@ fn forced_table(points: &Points) -> Table {
 /// Filters and adversaries whose interval of wins lies above ε, among those wanted.
 fn above(points: &Points, rules: Rules, wanted: impl Fn(&Entry, &Attack) -> bool) -> (Vec<String>, usize) {
     let (mut losers, mut played) = (Vec::new(), 0);
-    for entry in registry() {
+    for entry in players() {
         for attack in gallery().iter().filter(|attack| wanted(entry, attack)) {
             if let Some(tally) = Tally::of(points, attack.name, entry.name, 0.0) {
                 played += 1;
@@ -199,8 +204,7 @@ fn broom_claim(points: &Points, rules: Rules) -> Claim {
 
 fn plain_claim(points: &Points) -> Claim {
     let claim = Claim::new("a filter that does not adapt loses to whoever repeats a false positive");
-    let tallies: Vec<(&str, Tally)> = registry()
-        .iter()
+    let tallies: Vec<(&str, Tally)> = players()
         .filter(|entry| !entry.adaptive)
         .filter_map(|entry| Some((entry.name, Tally::of(points, "repeat-false-positives", entry.name, 0.0)?)))
         .collect();
