@@ -2,9 +2,8 @@
 
 use thiserror::Error;
 
-use crate::bits::NumberMap;
-
 use super::page::{Entries, PAGE, Page};
+use super::pages::Pages;
 use super::{Change, Remote};
 
 /// A change named a list entry that does not exist. The remote is unchanged.
@@ -35,7 +34,7 @@ pub struct MissingEntry {
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRemote {
-    pages: NumberMap<Box<Page>>,
+    pages: Pages,
     len: usize,
 }
 
@@ -60,7 +59,7 @@ impl MemoryRemote {
 
     /// All entries as `(address, key)`: addresses in no order, the keys of one address in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.pages.iter().flat_map(|(&number, page)| {
+        self.pages.iter().flat_map(|(number, page)| {
             (0..PAGE).flat_map(move |index| {
                 let address = number * PAGE as u64 + index as u64;
                 page.list(index).map(move |key| (address, key))
@@ -71,19 +70,17 @@ impl MemoryRemote {
     /// The memory that the lists take, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let pages = self.pages.values().map(|page| page.memory());
-        pages.sum::<usize>() + self.pages.capacity() * size_of::<(u64, Box<Page>)>()
+        self.pages.memory()
     }
 
     fn list(&self, address: u64) -> Option<Entries<'_>> {
-        Some(self.pages.get(&(address / PAGE as u64))?.list(address as usize % PAGE))
+        Some(self.pages.get(address / PAGE as u64)?.list(address as usize % PAGE))
     }
 
     /// The page of an address, and the number of the address there.
     #[inline]
     fn page_mut(&mut self, address: u64) -> (&mut Page, usize) {
-        let page = self.pages.entry(address / PAGE as u64).or_insert_with(Page::boxed);
-        (page, address as usize % PAGE)
+        (self.pages.get_or_insert(address / PAGE as u64), address as usize % PAGE)
     }
 
     #[inline]
@@ -220,7 +217,7 @@ impl Remote for MemoryRemote {
     }
 
     fn prefetch(&self, address: u64) {
-        if let Some(page) = self.pages.get(&(address / PAGE as u64)) {
+        if let Some(page) = self.pages.get(address / PAGE as u64) {
             page.prefetch(address as usize % PAGE);
         }
     }

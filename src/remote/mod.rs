@@ -15,6 +15,7 @@
 
 mod memory;
 mod page;
+mod pages;
 
 pub use memory::{MemoryRemote, MissingEntry};
 

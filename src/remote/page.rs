@@ -46,9 +46,9 @@ pub(super) struct Page {
 
 impl Page {
     /// A page of empty lists.
-    pub(super) fn boxed() -> Box<Self> {
+    pub(super) fn new() -> Self {
         let (log, long, free) = (Vec::new(), Vec::new(), Vec::new());
-        Box::new(Self { heads: [0; PAGE], log, dead: 0, long, free })
+        Self { heads: [0; PAGE], log, dead: 0, long, free }
     }
 
     /// The keys of one list, in order.
