@@ -95,6 +95,11 @@ impl Effort {
         Self { keys: setting.pick(100_000, 400_000), queries: setting.pick(1_000_000, 5_000_000) }
     }
 
+    /// The effort that a rate needs to be met often enough.
+    pub(super) fn for_rate(self, rate: f64) -> Self {
+        Self { queries: if rate < 5e-4 { 4 * self.queries } else { self.queries }, ..self }
+    }
+
     /// About how many filter operations a measurement takes.
     pub(super) fn cost(self) -> f64 {
         (self.keys + self.queries) as f64
@@ -138,21 +143,25 @@ pub(super) fn bits_at(
     effort: Effort,
     seed: u64,
 ) -> Result<f64, TaskError> {
-    let step = contender.step();
     let mut known = vec![measure(contender, start, effort, seed)?];
     // A bit more halves the rate, nearly.
     let guess = known[0].bits + 1.1 * (known[0].rate / rate).log2();
-    for (number, bits) in [guess - step, guess + step].into_iter().enumerate() {
-        known.push(measure(contender, bits, effort, seed.wrapping_add(number as u64 + 1))?);
+    for (number, step) in [(1, -contender.step()), (2, contender.step())] {
+        known.push(measure(contender, guess + step, effort, seed.wrapping_add(number))?);
     }
-    known.sort_by(|a, b| a.bits.total_cmp(&b.bits));
-    known.dedup_by(|a, b| (a.bits - b.bits).abs() < step / 2.0);
-    // The two neighbours between which the rate lies, or the last two.
-    let above = known.iter().position(|measured| measured.rate <= rate).unwrap_or(known.len() - 1);
-    let upper = above.clamp(1, known.len().max(2) - 1);
-    let [Some(low), Some(high)] = [known.get(upper - 1), known.get(upper)] else {
-        return Err(format!("{contender:?} has the same size at {start} bits and its neighbours").into());
+    // A straight line through the logarithms; a rate is as certain as it was often met.
+    let mean = |value: &dyn Fn(&Measured) -> f64| {
+        let weighted: f64 = known.iter().map(|measured| measured.rate * value(measured)).sum();
+        weighted / known.iter().map(|measured| measured.rate).sum::<f64>()
     };
-    let share = (low.rate / rate).log2() / (low.rate / high.rate).log2();
-    Ok(low.bits + share * (high.bits - low.bits))
+    let log = |measured: &Measured| (measured.rate / rate).log2();
+    let (bits, level) = (mean(&|measured| measured.bits), mean(&log));
+    let slope = mean(&|measured| (measured.bits - bits) * (log(measured) - level))
+        / mean(&|measured| (measured.bits - bits).powi(2));
+    let found = bits - level / slope;
+    if found.is_finite() {
+        Ok(found)
+    } else {
+        Err(format!("{contender:?} has one size near {start} bits").into())
+    }
 }
