@@ -18,8 +18,8 @@ use crate::{
 /// A query that level 0 rejects, as it does all but ε of those for absent keys, costs what it costs in `F`. A
 /// repair reads one list of the remote and writes nothing there; it takes about 16 bits until the next rebuild.
 /// A rebuild reads all lists once, and needs the memory of a second filter while it lasts. It comes after some
-/// repairs in proportion to the capacity: at ε = 1/256, one for every 75 stored keys, found by 3.4 different
-/// queries per stored key; and, if `F` cannot remove, after as many removals.
+/// repairs in proportion to the capacity: at ε = 1/256, one for every 90 stored keys, found by about three
+/// different queries per stored key; and, if `F` cannot remove, after as many removals.
 ///
 /// The remote has one list per key on average, and every key is in one of them.
 ///
