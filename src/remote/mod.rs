@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | quotient based | the quotient of the key | in the order of the run: rank in the list = rank in the run |
 //! | cuckoo based | the slot number | one key |
-//! | Bloom cascades | level and cell | every key that hashes there |
+//! | Bloom filters and other cascades | home cell of the key, divided by 16 | all keys at home there |
 
 mod memory;
 mod page;
