@@ -2,12 +2,12 @@
 //!
 //! Adaptivity bits are stored apart from the rest of the fingerprints: a query comes here only after quotient and
 //! remainder have matched. Each block of the table has the strings of its slots in a few words (Lemma 29), and
-//! eight blocks form a *section*, whose words lie together. While a section has no adaptivity bits it is one null
+//! sixteen blocks form a *section*, whose words lie together. While a section has no adaptivity bits it is one null
 //! pointer.
 //!
 //! ```text
-//! sections   | · | · | ● | · | …                    one pointer for 8 blocks
-//!                      └▶ sizes: 8 bytes, the words of each block's half (0: all its strings are empty)
+//! sections   | · | · | ● | · | …                    one pointer for 16 blocks
+//!                      └▶ sizes: 16 bytes, the words of each block's half (0: all its strings are empty)
 //!                         words: | bits, marks of block 0 | bits, marks of block 1 | …
 //! ```
 
@@ -16,7 +16,7 @@ use crate::quotient::{Shift, Table};
 use crate::{InvariantError, error::ensure};
 
 /// Blocks of a section.
-pub(super) const SECTION: usize = 8;
+pub(super) const SECTION: usize = 16;
 
 /// A string for every slot of a table; see the [module](self).
 #[derive(Debug, Clone)]
@@ -91,10 +91,11 @@ impl Adaptivity {
         (heap + self.sections.capacity() * 8) * 8
     }
 
-    /// Whether the section of a block has no adaptivity bits.
+    /// Whether a block has no adaptivity bits.
     #[inline]
     pub(super) fn is_plain(&self, block: usize) -> bool {
-        self.sections.get(block / SECTION).is_none_or(Option::is_none)
+        let section = self.sections.get(block / SECTION).and_then(Option::as_ref);
+        section.is_none_or(|section| section.sizes[block % SECTION] == 0)
     }
 
     /// The string of a slot.

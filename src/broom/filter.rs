@@ -1,7 +1,7 @@
 //! The broom filter's verbs.
 
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
-use crate::quotient::Place;
+use crate::quotient::{Place, Run};
 use crate::{
     AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Seed, Xxh3,
     batch,
@@ -9,7 +9,8 @@ use crate::{
 
 use super::builder::{BroomFilterBuilder, Plan};
 use super::fingerprint::{Fingerprint, Local, Overflow, Spot};
-use super::transaction::{Outcome, atomically};
+use super::level::Baseline;
+use super::transaction::{List, Outcome, atomically};
 
 /// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
 /// removing and inserting keys, not with any other sequence of operations.
@@ -123,13 +124,13 @@ impl<H: KeyHasher> BroomFilter<H> {
         BroomLevels {
             primary: self.local.table().len(),
             overflow: self.local.overflow_len(),
-            hinted: self.local.hints.density(),
+            hinted: self.local.hinted_share(),
             bound: self.local.primary.bound(),
             longest_shift: self.local.primary.longest_shift,
             longest_secondary_shift,
             ghosts: self.local.ghosts.len(),
             phase,
-            frontier: frontier as f64 / self.local.shape.slots as f64,
+            frontier: frontier as f64 / self.local.functions.walk() as f64,
             large_remainders: self.local.primary.has_rest(),
         }
     }
@@ -169,32 +170,47 @@ impl<H: KeyHasher> BroomFilter<H> {
         FullError { len: self.len(), capacity: self.capacity }
     }
 
-    /// The rest of a query that the primary table or the hint did not settle.
-    #[inline(never)]
-    fn contains_fully(&self, digest: Digest, place: Place, matched: bool) -> bool {
-        if matched && !self.local.primary.has_rest() {
-            let block = self.local.table().block_of(place.quotient).0;
-            // No run leaves its section, so one look tells whether adaptivity bits could decide otherwise.
-            if self.local.primary.strings.is_plain(block) {
-                return true;
-            }
+    /// What quotient and remainder say of a query for which there is something in the primary table, or perhaps
+    /// elsewhere. `None` if the whole hash is needed.
+    #[inline]
+    fn settle(&self, place: Place) -> Option<bool> {
+        let (local, quotient) = (&self.local, place.quotient);
+        let Overflow::Secondary(secondary) = &local.overflow else { return None };
+        let remainder = local.table().remainder_of(place.fraction);
+        if !local.table().contains(quotient, remainder) {
+            let baseline = Baseline { quotient, remainder, rest: 0 };
+            // Else only the flag was set, and nearly always for another remainder.
+            return if secondary.may_contain(baseline) { None } else { Some(false) };
         }
-        self.local.find(&self.local.fingerprint(digest)).is_some()
+        let plain = |run: Run| {
+            let block = |slot| local.table().block_of(slot).0;
+            (block(run.first)..=block(run.last)).all(|block| local.primary.strings.is_plain(block))
+        };
+        // Without adaptivity bits in its blocks, a run needs no second look.
+        local.table().run(quotient).is_some_and(plain).then_some(true)
+    }
+
+    #[inline(never)]
+    fn contains_fully(&self, digest: Digest, place: Place) -> bool {
+        self.settle(place).unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
+    }
+
+    #[inline(never)]
+    fn contains_after_all(&self, key: &[u8], place: Place) -> bool {
+        self.settle(place)
+            .unwrap_or_else(|| self.local.find(&self.local.fingerprint(self.digest(key))).is_some())
     }
 
     #[inline(always)]
     fn place(&self, digest: Digest) -> Place {
-        self.local.table().locate(self.local.functions.high(digest))
+        self.local.functions.place(digest)
     }
 
     #[inline(always)]
     fn contains_at(&self, digest: Digest, place: Place) -> bool {
         let table = self.local.table();
-        let matched = table.contains(place.quotient, table.remainder_of(place.fraction));
-        if !matched & !self.local.hints.get(place.quotient) {
-            return false;
-        }
-        self.contains_fully(digest, place, matched)
+        table.contains_or_flag(place.quotient, table.remainder_of(place.fraction))
+            && self.contains_fully(digest, place)
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -242,6 +258,19 @@ impl<H: KeyHasher> BroomFilter<H> {
         }
     }
 
+    /// After a key of this address, which has the keys of `list` now, has gone from elsewhere.
+    fn refresh_hint<R: Remote>(&mut self, address: u64, list: List, remote: &mut R) {
+        let mut known = Some(list);
+        // A list that cannot be read leaves the flag as it is, which is no error of the removal.
+        let _ = self.local.refresh_hint(address, |_, at| {
+            if let Some(list) = known.take_if(|_| at == address) {
+                return Ok(list);
+            }
+            let mut list = Vec::new();
+            remote.read(at, &mut |key| list.push(key.to_vec())).map(|()| list)
+        });
+    }
+
     fn grow_and_insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
         if self.capacity >= self.max_capacity {
             return Err(self.full().into());
@@ -260,6 +289,16 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
         self.contains_at(digest, self.place(digest))
+    }
+
+    /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
+    /// few other cases the key is hashed once more.
+    #[inline(always)]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        let place = self.place(key.with_bytes(|bytes| self.digest(bytes)));
+        let table = self.local.table();
+        table.contains_or_flag(place.quotient, table.remainder_of(place.fraction))
+            && key.with_bytes(|bytes| self.contains_after_all(bytes, place))
     }
 
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
@@ -321,16 +360,18 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
             if self.local.find(&fingerprint).is_none() {
                 return Ok(false);
             }
-            let (address, mut rank, mut count) = (fingerprint.quotient(), None, 0);
-            let mut visit = |stored: &[u8]| {
-                rank = rank.or((stored == key).then_some(count));
-                count += 1;
-            };
+            let address = fingerprint.quotient();
+            let mut list = Vec::new();
+            let mut visit = |stored: &[u8]| list.push(stored.to_vec());
             remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
-            let Some(rank) = rank else { return Ok(false) };
+            let Some(rank) = list.iter().position(|stored| stored == key) else { return Ok(false) };
             remote.apply(&[Change::Remove { address, rank }]).map_err(AdaptiveError::Remote)?;
-            let (bits, _) = self.local.unplace(&fingerprint);
+            let (bits, primary) = self.local.unplace(&fingerprint);
             self.local.add_ghost(&fingerprint, bits);
+            if !primary {
+                list.remove(rank);
+                self.refresh_hint(address, list, remote);
+            }
             Ok(true)
         })
     }

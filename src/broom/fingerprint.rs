@@ -9,7 +9,6 @@ use crate::{BuildError, Digest, InvariantError, KeyHasher, error::ensure};
 use super::backyard::BackYard;
 use super::functions::{Functions, Which};
 use super::ghosts::Ghosts;
-use super::hints::Hints;
 use super::level::{Baseline, Level};
 use super::secondary::Secondary;
 
@@ -70,7 +69,6 @@ pub(super) struct Local<H> {
     pub(super) functions: Functions<H>,
     pub(super) primary: Level,
     pub(super) overflow: Overflow,
-    pub(super) hints: Hints,
     pub(super) ghosts: Ghosts,
     pub(super) shape: Shape,
     /// What tests switch off, to see that something breaks.
@@ -89,7 +87,7 @@ impl<H: KeyHasher> Local<H> {
     /// An empty filter whose functions begin with that of number `phase`.
     pub(super) fn new(shape: Shape, load: f64, hasher: H, phase: u64) -> Result<Self, BuildError> {
         let Shape { slots, table_bits, rest_bits } = shape;
-        let primary = Level::new(slots, table_bits, rest_bits)?;
+        let primary = Level::new(slots, table_bits, rest_bits, true)?;
         let overflow = match rest_bits {
             0 => Overflow::Secondary(Secondary::new(&primary.table, load)?),
             _ => Overflow::BackYard(BackYard::new(slots)?),
@@ -98,7 +96,6 @@ impl<H: KeyHasher> Local<H> {
             functions: Functions::new(hasher, slots, phase),
             primary,
             overflow,
-            hints: Hints::new(slots)?,
             ghosts: Ghosts::default(),
             shape,
             #[cfg(test)]
@@ -146,7 +143,7 @@ impl<H: KeyHasher> Local<H> {
 
     /// Where the stored fingerprint stands that is a prefix of this one. There is at most one on each level.
     pub(super) fn find(&self, key: &Fingerprint) -> Option<Spot> {
-        let elsewhere = self.hints.get(key.quotient());
+        let elsewhere = self.is_hinted(key.quotient());
         match &self.overflow {
             Overflow::BackYard(yard) if elsewhere && yard.contains(key.digest) => Some(Spot::BackYard),
             Overflow::BackYard(_) => self.primary.find(key.baseline, key.tail).map(Spot::Primary),
@@ -166,7 +163,7 @@ impl<H: KeyHasher> Local<H> {
     pub(super) fn free_length(&self, key: &Fingerprint) -> u32 {
         let mut closest = self.primary.closest(key.baseline, key.tail);
         if let Overflow::Secondary(secondary) = &self.overflow
-            && self.hints.get(key.quotient())
+            && self.is_hinted(key.quotient())
         {
             closest = closest.max(secondary.level.closest(secondary.baseline(key.baseline), key.tail));
         }
@@ -198,7 +195,7 @@ impl<H: KeyHasher> Local<H> {
             Overflow::BackYard(yard) => yard.insert(key.digest),
         };
         if placed {
-            self.hints.add(key.quotient());
+            self.primary.table.set_flag(key.quotient(), true);
         }
         placed
     }
@@ -222,7 +219,6 @@ impl<H: KeyHasher> Local<H> {
             }
             (Spot::BackYard, Overflow::Secondary(_)) => return (BitString::EMPTY, false),
         };
-        self.hints.remove(key.quotient());
         (string, false)
     }
 
@@ -273,19 +269,19 @@ impl<H: KeyHasher> Local<H> {
             Overflow::Secondary(secondary) => secondary.level.memory_bits(),
             Overflow::BackYard(yard) => yard.memory_bits(),
         };
-        self.primary.memory_bits() + overflow + self.hints.memory_bits() + self.ghosts.memory_bits()
+        self.primary.memory_bits() + overflow + self.ghosts.memory_bits()
     }
 
     /// Walks everything.
     pub(super) fn verify(&self) -> Result<(), InvariantError> {
         self.primary.verify(true)?;
-        let ((_, frontier), old) = (self.functions.position(), self.functions.number(Which::Old));
+        self.verify_hints()?;
+        let old = self.functions.number(Which::Old) & 1;
         // A ghost of the old function dies when the frontier comes to it.
-        self.ghosts.verify(|quotient, function| quotient >= frontier || function != old & 1)?;
+        self.ghosts.verify(|quotient, function| function != old || !self.functions.is_passed(quotient))?;
         match &self.overflow {
             Overflow::Secondary(secondary) => {
                 secondary.verify(self.shape.slots)?;
-                self.hints.verify(secondary.homes())?;
             }
             Overflow::BackYard(yard) => {
                 ensure!(

@@ -9,12 +9,16 @@ use crate::hash_string::HashString;
 use crate::quotient::{Place, fraction_bits};
 use crate::{Digest, KeyHasher};
 
-/// One hash function: a permutation of the 128-bit digests, in two Feistel rounds.
+/// One hash function: a permutation of the 128-bit digests.
+///
+/// The upper half is multiplied by the function's own random odd number k. Two keys agree in b leading bits of
+/// that if those of k·Δhi are 0 (or all 1): a chance of about 2^-b for every new k, whatever they did under the
+/// functions before. The lower half is mixed with the upper one, for the bits far behind. A query needs the upper
+/// half alone, and hashes that compute their halves apart need not compute the lower one for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Function {
-    mask: u64,
     factor: u64,
-    second: u64,
+    mask: u64,
 }
 
 impl Function {
@@ -22,19 +26,19 @@ impl Function {
     fn number<H: KeyHasher>(hasher: &H, number: u64) -> Self {
         // Re-hashes of keys start from their digests, of which this is one only by an accident of 2^-128.
         let tag = Digest { hi: 0x6272_6f6f_6d20_6669, lo: number };
-        let (first, second) = (hasher.rehash(tag, 1), hasher.rehash(tag, 2));
-        Self { mask: first.hi, factor: first.lo | 1, second: second.hi }
+        let random = hasher.rehash(tag, 1);
+        Self { factor: random.lo | 1, mask: random.hi }
     }
 
     /// The half of the digest that quotient and remainder are cut from.
     #[inline(always)]
     fn high(self, digest: Digest) -> u64 {
-        digest.hi ^ fold(digest.lo ^ self.mask, self.factor)
+        digest.hi.wrapping_mul(self.factor)
     }
 
     fn digest(self, digest: Digest) -> Digest {
         let hi = self.high(digest);
-        Digest { hi, lo: digest.lo ^ fold(hi ^ self.second, self.factor) }
+        Digest { hi, lo: digest.lo ^ fold(hi ^ self.mask, self.factor) }
     }
 }
 
@@ -43,6 +47,15 @@ impl Function {
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
+}
+
+/// Quotients from one that the frontier passes to the next.
+const STRIDE: u64 = 64;
+
+/// A quotient as a number that grows in the order of the walk: first by its place in the stride.
+#[inline(always)]
+fn rotated(quotient: u64) -> u64 {
+    quotient.rotate_right(STRIDE.ilog2())
 }
 
 /// Which of the two functions.
@@ -57,16 +70,20 @@ pub(super) enum Which {
 /// The functions in use and the frontier between them.
 ///
 /// In phase p the functions are those of the numbers p (old) and p + 1 (new). A key whose quotient under the
-/// *old* function is below the frontier uses the new one, any other key the old one.
+/// *old* function the frontier has passed uses the new one, any other key the old one.
+///
+/// The frontier passes the quotients in strides of 64: first all multiples of 64, then those that are 1 more, and
+/// so on. From left to right it would leave a nearly empty table behind itself and find an overfull one ahead,
+/// for the keys that it carries go anywhere; so all parts of the table stay equally full.
 #[derive(Debug, Clone)]
 pub(super) struct Functions<H> {
     hasher: H,
     old: Function,
     new: Function,
     phase: u64,
-    /// The first quotient that has not been passed.
+    /// How many steps of the walk are done.
     frontier: u64,
-    /// The smallest hash whose quotient is not below the frontier: what `frontier` means to a query.
+    /// The rotated quotient that is next: what `frontier` means to a query.
     threshold: u64,
     /// m, the number of quotients.
     slots: u64,
@@ -82,18 +99,36 @@ impl<H: KeyHasher> Functions<H> {
         &self.hasher
     }
 
-    /// How many functions have been left behind, and the first quotient that has not been passed.
+    /// How many functions have been left behind, and how many steps of the walk to the next one are done.
     pub(super) fn position(&self) -> (u64, u64) {
         (self.phase, self.frontier)
     }
 
-    /// Moves the frontier, to another phase too. `frontier` is below the number of slots.
+    /// Moves the frontier, to another phase too. `frontier` is less than the [length](Self::walk) of the walk.
     pub(super) fn set_position(&mut self, (phase, frontier): (u64, u64)) {
         if phase != self.phase {
             *self = Self::new(self.hasher.clone(), self.slots, phase);
         }
         self.frontier = frontier;
-        self.threshold = (u128::from(frontier) << 64).div_ceil(u128::from(self.slots)) as u64;
+        let columns = self.slots.div_ceil(STRIDE);
+        self.threshold = rotated(frontier % columns * STRIDE + frontier / columns);
+    }
+
+    /// The number of steps of a walk over all quotients.
+    pub(super) fn walk(&self) -> u64 {
+        self.slots.div_ceil(STRIDE) * STRIDE
+    }
+
+    /// The quotient that a step passes; the last strides may end in none.
+    pub(super) fn step(&self, step: u64) -> Option<u64> {
+        let columns = self.slots.div_ceil(STRIDE);
+        Some(step % columns * STRIDE + step / columns).filter(|&quotient| quotient < self.slots)
+    }
+
+    /// Whether the frontier has passed a quotient.
+    #[inline(always)]
+    pub(super) fn is_passed(&self, quotient: u64) -> bool {
+        rotated(quotient) < self.threshold
     }
 
     /// The number of a function, of which the lowest bit is enough to tell the two from each other.
@@ -104,17 +139,21 @@ impl<H: KeyHasher> Functions<H> {
         }
     }
 
-    /// The hash bits that a key is placed by, on whichever side of the frontier it is.
+    /// Where a key belongs, on whichever side of the frontier it is.
     #[inline(always)]
-    pub(super) fn high(&self, digest: Digest) -> u64 {
+    pub(super) fn place(&self, digest: Digest) -> Place {
         // Both are computed and one is chosen: a branch on the side of the frontier could not be predicted.
         let (old, new) = (self.old.high(digest), self.new.high(digest));
-        if old < self.threshold { new } else { old }
+        let quotient = ((u128::from(old) * u128::from(self.slots)) >> 64) as u64;
+        let high = if self.is_passed(quotient) { new } else { old };
+        let product = u128::from(high) * u128::from(self.slots);
+        Place { quotient: (product >> 64) as u64, fraction: product as u64 }
     }
 
     /// The side of the frontier.
     pub(super) fn side(&self, digest: Digest) -> Which {
-        if self.old.high(digest) < self.threshold { Which::New } else { Which::Old }
+        let product = u128::from(self.old.high(digest)) * u128::from(self.slots);
+        if self.is_passed((product >> 64) as u64) { Which::New } else { Which::Old }
     }
 
     /// Quotient and string of a key under one of the functions.
@@ -147,16 +186,33 @@ mod tests {
         for slots in [1, 3, 100, 1 << 20, (1 << 20) + 7] {
             let mut functions = functions(slots);
             for _ in 0..2_000 {
-                functions.set_position((random.below(3), random.below(slots)));
+                functions.set_position((random.below(3), random.below(functions.walk())));
                 let digest = Digest { hi: random.next(), lo: random.next() };
                 let (old, string) = functions.string(digest, Which::Old);
                 let side = functions.side(digest);
-                assert_eq!(side == Which::New, old < functions.position().1);
+                assert_eq!(side == Which::New, functions.is_passed(old));
                 let (quotient, chosen) = functions.string(digest, side);
-                let high = functions.high(digest);
-                assert_eq!((u128::from(high) * u128::from(slots)) >> 64, u128::from(quotient));
+                assert_eq!(functions.place(digest).quotient, quotient);
                 assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
             }
+        }
+    }
+
+    #[test]
+    fn a_walk_passes_every_quotient_once() {
+        for slots in [1, 63, 64, 65, 1000] {
+            let mut functions = functions(slots);
+            let mut passed = vec![false; slots as usize];
+            for step in 0..functions.walk() {
+                functions.set_position((0, step));
+                assert!(
+                    (0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize])
+                );
+                if let Some(quotient) = functions.step(step) {
+                    assert!(!std::mem::replace(&mut passed[quotient as usize], true));
+                }
+            }
+            assert!(passed.iter().all(|&passed| passed));
         }
     }
 

@@ -1,83 +1,85 @@
 //! Which queries have to look beyond the primary table.
 //!
 //! About one key in a hundred is not in the primary table, and no query should pay for that but those that might
-//! find one there. The quotients are taken in groups; a bit says whether keys of a group are elsewhere, a
-//! counter how many. Queries read the bits, which are few enough to stay in the cache; only what moves keys
-//! touches the counters.
+//! find one there. So every quotient has a flag in the code of its block, the cache line that a query reads
+//! anyway: set if a key of this quotient is elsewhere.
+//!
+//! A flag is set when a key goes elsewhere. It is cleared when the keys of the quotient have been read from the
+//! remote for another reason (one of them was removed, or the frontier passes) and none of them is elsewhere any
+//! more. In between it may be set for nothing, which costs a look and no more. The last quotients of a block
+//! share a flag (3 of 46 with remainders of 8 bits), and are looked at together.
 
-use crate::bits::PackedSlots;
-use crate::{BuildError, InvariantError, error::ensure};
+use crate::{InvariantError, KeyHasher, Remote, error::ensure};
 
-/// log2 of the quotients of a group.
-///
-/// Measured at 2^20 slots and load 0.90: see the module documentation of [`broom`](super).
-const GROUP_SHIFT: u32 = 3;
+use super::fingerprint::{Local, Overflow, Spot};
+use super::transaction::{List, Outcome, Transaction};
 
-/// The width of a counter. One that is full stays full: its group costs a look for ever, which is correct.
-const COUNTER_BITS: u32 = 4;
-const FULL: u64 = (1 << COUNTER_BITS) - 1;
-
-/// See the [module](self).
-#[derive(Debug, Clone)]
-pub(super) struct Hints {
-    bits: Vec<u64>,
-    counters: PackedSlots,
-}
-
-impl Hints {
-    pub(super) fn new(slots: u64) -> Result<Self, BuildError> {
-        let groups = (slots >> GROUP_SHIFT) as usize + 1;
-        let out_of_memory = BuildError::OutOfMemory { bytes: groups };
-        let counters = PackedSlots::new(groups, COUNTER_BITS).ok_or(out_of_memory)?;
-        Ok(Self { bits: vec![0; groups / 64 + 1], counters })
-    }
-
-    /// The memory in use, in bits.
-    pub(super) fn memory_bits(&self) -> usize {
-        self.bits.len() * 64 + self.counters.memory() * 8
-    }
-
+impl<H: KeyHasher> Local<H> {
     /// Whether a key of this quotient may be elsewhere.
     #[inline(always)]
-    pub(super) fn get(&self, quotient: u64) -> bool {
-        let group = quotient >> GROUP_SHIFT;
-        self.bits[(group / 64) as usize] >> (group % 64) & 1 == 1
+    pub(super) fn is_hinted(&self, quotient: u64) -> bool {
+        self.primary.table.flag(quotient)
     }
 
-    /// The share of the quotients for which [`get`](Self::get) says yes.
-    pub(super) fn density(&self) -> f64 {
-        let ones: u32 = self.bits.iter().map(|word| word.count_ones()).sum();
-        f64::from(ones) / self.counters.len() as f64
+    /// The share of the quotients whose queries have to look elsewhere.
+    pub(super) fn hinted_share(&self) -> f64 {
+        let table = self.table();
+        let hinted = (0..table.slots()).filter(|&quotient| table.flag(quotient)).count();
+        hinted as f64 / table.slots() as f64
     }
 
-    /// A key of this quotient went elsewhere.
-    pub(super) fn add(&mut self, quotient: u64) {
-        let group = (quotient >> GROUP_SHIFT) as usize;
-        self.counters.set(group, (self.counters.get(group) + 1).min(FULL));
-        self.bits[group / 64] |= 1 << (group % 64);
+    /// Whether one of these keys is stored elsewhere.
+    fn any_elsewhere(&self, keys: &List) -> bool {
+        keys.iter().any(|key| {
+            let spot = self.find(&self.fingerprint(self.functions.hasher().digest(key)));
+            spot.is_some_and(|spot| !matches!(spot, Spot::Primary(_)))
+        })
     }
 
-    /// A key of this quotient is no longer elsewhere.
-    pub(super) fn remove(&mut self, quotient: u64) {
-        let group = (quotient >> GROUP_SHIFT) as usize;
-        let count = self.counters.get(group);
-        debug_assert!(count > 0, "more keys of quotient {quotient} came back than went");
-        if count < FULL {
-            self.counters.set(group, count.saturating_sub(1));
-            self.bits[group / 64] &= !(u64::from(count <= 1) << (group % 64));
+    /// Clears the flag of a quotient if no key needs it any more; `list` reads the keys of an address. The flag
+    /// stays if a list cannot be read: it does no harm.
+    pub(super) fn refresh_hint<E>(
+        &mut self,
+        quotient: u64,
+        mut list: impl FnMut(&Self, u64) -> Result<List, E>,
+    ) -> Result<(), E> {
+        for address in self.table().sharing(quotient) {
+            let keys = list(self, address)?;
+            if self.any_elsewhere(&keys) {
+                return Ok(());
+            }
         }
+        self.primary.table.set_flag(quotient, false);
+        Ok(())
     }
 
-    /// Checks against the quotients of all keys that are elsewhere.
-    pub(super) fn verify(&self, elsewhere: impl Iterator<Item = u64>) -> Result<(), InvariantError> {
-        let mut counts = vec![0_u64; self.counters.len()];
-        elsewhere.for_each(|quotient| counts[(quotient >> GROUP_SHIFT) as usize] += 1);
-        for (group, &count) in counts.iter().enumerate() {
-            let counter = self.counters.get(group);
-            ensure!(counter == FULL || counter == count, "hint {group} counts {counter} keys of {count}");
-            let bit = self.bits[group / 64] >> (group % 64) & 1 == 1;
-            ensure!(bit == (counter > 0), "hint {group} is {bit} with a count of {counter}");
+    /// Every key that is elsewhere has a flag. (The back yard does not know the homes of its keys.)
+    pub(super) fn verify_hints(&self) -> Result<(), InvariantError> {
+        let Overflow::Secondary(secondary) = &self.overflow else { return Ok(()) };
+        for home in secondary.homes() {
+            ensure!(self.is_hinted(home), "a key of quotient {home} is elsewhere, but has no flag");
         }
         Ok(())
+    }
+}
+
+impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+    /// [`Local::refresh_hint`] behind the frontier, once for all quotients that share a flag. Returns how many lists
+    /// were read for it.
+    pub(super) fn refresh_hint_behind(&mut self, address: u64) -> Outcome<usize, R> {
+        let sharing = self.local.table().sharing(address);
+        if !self.local.is_hinted(address) || address + 1 != sharing.end {
+            return Ok(0);
+        }
+        let mut read = 0;
+        for address in sharing {
+            let keys = self.list(address)?;
+            read += 1;
+            if self.local.any_elsewhere(&keys) {
+                return Ok(read);
+            }
+        }
+        self.local.primary.table.set_flag(address, false);
+        Ok(read)
     }
 }

@@ -33,9 +33,15 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// An empty level. Long remainders have `rest_bits` bits outside the table.
-    pub(super) fn new(slots: u64, remainder_bits: u32, rest_bits: u32) -> Result<Self, BuildError> {
-        let table = Table::new(slots, remainder_bits, false)?;
+    /// An empty level. Long remainders have `rest_bits` bits outside the table. The primary level has a
+    /// [flag](super::hints) for each quotient.
+    pub(super) fn new(
+        slots: u64,
+        remainder_bits: u32,
+        rest_bits: u32,
+        flags: bool,
+    ) -> Result<Self, BuildError> {
+        let table = Table::new(slots, remainder_bits, flags)?;
         let physical = table.physical_slots() as usize;
         let bytes = PackedSlots::bytes(physical, rest_bits).unwrap_or(usize::MAX);
         let rest = match rest_bits {

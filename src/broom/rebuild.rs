@@ -56,7 +56,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     fn keys<R: Remote>(&self, remote: &mut R) -> Outcome<List, R> {
         let mut keys = Vec::with_capacity(self.len());
         for address in 0..self.local.shape.slots {
-            if self.local.table().run(address).is_some() || self.local.hints.get(address) {
+            if self.local.table().run(address).is_some() || self.local.is_hinted(address) {
                 remote.read(address, &mut |key| keys.push(key.to_vec())).map_err(AdaptiveError::Remote)?;
             }
         }

@@ -66,11 +66,12 @@ impl Secondary {
         let (slots, remainder_bits) = (primary.slots(), primary.remainder_bits());
         let quotient_bits = (slots - 1).checked_ilog2().map_or(1, |bits| bits + 1);
         let bits = quotient_bits + remainder_bits;
-        // Room for twice the keys that are expected; at least 32 slots, since few keys vary much.
-        let expected = slots as f64 * expected_share(primary, load);
-        let wanted = (2.0 * expected).ceil() as u64 + 32;
+        // Keys that found no place stay here while others come and go in the primary table, so that there are up
+        // to three times as many as after the insertions alone (measured); and few keys vary much.
+        let expected = 3.0 * slots as f64 * expected_share(primary, load);
+        let wanted = (expected + 12.0 * expected.sqrt()).ceil() as u64 + 32;
         let own_bits = wanted.next_power_of_two().ilog2().clamp(bits.saturating_sub(32), bits - 2);
-        let level = Level::new(1 << own_bits, bits - own_bits, 0)?;
+        let level = Level::new(1 << own_bits, bits - own_bits, 0, false)?;
         Ok(Self { level, scramble: Scramble { bits }, primary_bits: remainder_bits })
     }
 
@@ -79,6 +80,12 @@ impl Secondary {
         let scrambled = self.scramble.forward(primary.quotient << self.primary_bits | primary.remainder);
         let bits = self.level.table.remainder_bits();
         Baseline { quotient: scrambled >> bits, remainder: scrambled & low_mask(bits), rest: 0 }
+    }
+
+    /// Whether a fingerprint with this primary baseline may be here, whatever its adaptivity bits.
+    pub(super) fn may_contain(&self, primary: Baseline) -> bool {
+        let baseline = self.baseline(primary);
+        self.level.table.contains(baseline.quotient, baseline.remainder)
     }
 
     /// Whether another fingerprint finds a place without long shifts.

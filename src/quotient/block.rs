@@ -131,6 +131,20 @@ fn word_mask(word: u32, low: u32, high: u32) -> u64 {
     low_mask(high - base) & !low_mask(from)
 }
 
+/// Reads bit `index` of the field of `len` bits that begins at `at`.
+#[inline(always)]
+pub(crate) fn bit(block: &[u64], at: u32, len: u32, index: u32) -> bool {
+    debug_assert!(index < len);
+    let (byte, shift) = ((at / 8) as usize, at % 8);
+    if cfg!(target_endian = "little") && shift + len <= 64 && byte + 8 <= block.len() * 8 {
+        // SAFETY: the 8 bytes from `byte` on are within the block.
+        let bytes = unsafe { block.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
+        return bytes >> index & 1 << shift != 0;
+    }
+    let at = at + index;
+    block[(at / 64) as usize] >> (at % 64) & 1 == 1
+}
+
 /// Reads up to 64 bits.
 #[inline(always)]
 pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {

@@ -49,6 +49,13 @@ pub(crate) trait Shape: Copy {
         self.runends_at() + self.slots()
     }
 
+    /// How many quotients of a block have a flag to themselves, if its code is used for flags; the last one stands
+    /// for all that follow. 0 without room for any.
+    #[inline(always)]
+    fn flags(self) -> u32 {
+        (self.remainders_at() - self.code_at()).min(self.slots())
+    }
+
     /// Where the remainders start: they end with the block.
     #[inline(always)]
     fn remainders_at(self) -> u32 {

@@ -19,6 +19,7 @@ use super::view::View;
 /// on a table of another shape they would do nonsense.
 pub(super) struct Operations {
     contains: unsafe fn(&Table, u64, u64) -> bool,
+    contains_or_flag: unsafe fn(&Table, u64, u64) -> bool,
     run: unsafe fn(&Table, u64) -> Option<Run>,
     insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
 }
@@ -56,6 +57,13 @@ impl Table {
     pub(crate) fn contains(&self, quotient: u64, remainder: u64) -> bool {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.contains)(self, quotient, remainder) }
+    }
+
+    /// Whether the item is stored, or the quotient's flag is set. Touches one block, nearly always.
+    #[inline(always)]
+    pub(crate) fn contains_or_flag(&self, quotient: u64, remainder: u64) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.contains_or_flag)(self, quotient, remainder) }
     }
 
     /// The run of a quotient, if it has one. Touches one block unless runs cross into the next.
@@ -102,6 +110,9 @@ static PORTABLE: Operations = Operations {
         view.contains_locally(quotient, remainder)
             .unwrap_or_else(|| view.contains_beyond(quotient, remainder))
     },
+    contains_or_flag: |table, quotient, remainder| {
+        table.view(table.shape, Portable).flag(quotient) || table.contains(quotient, remainder)
+    },
     run: |table, quotient| table.view(table.shape, Portable).run(quotient),
     insert: |table, quotient, remainder| {
         let shape = table.shape;
@@ -119,25 +130,29 @@ mod x86 {
 
     pub(super) static AVX512_PLAIN: Operations = Operations {
         contains: contains_avx512::<PLAIN_SLOTS>,
+        contains_or_flag: contains_or_flag_avx512::<PLAIN_SLOTS>,
         run: run_in_line::<PLAIN_SLOTS>,
         insert: insert_avx512::<PLAIN_SLOTS>,
     };
     pub(super) static AVX512_CODED: Operations = Operations {
         contains: contains_avx512::<CODED_SLOTS>,
+        contains_or_flag: contains_or_flag_avx512::<CODED_SLOTS>,
         run: run_in_line::<CODED_SLOTS>,
         insert: insert_avx512::<CODED_SLOTS>,
     };
     pub(super) static AVX2_PLAIN: Operations = Operations {
         contains: contains_avx2::<PLAIN_SLOTS>,
+        contains_or_flag: contains_or_flag_avx2::<PLAIN_SLOTS>,
         run: run_in_line::<PLAIN_SLOTS>,
         insert: insert_in_line::<PLAIN_SLOTS>,
     };
     pub(super) static AVX2_CODED: Operations = Operations {
         contains: contains_avx2::<CODED_SLOTS>,
+        contains_or_flag: contains_or_flag_avx2::<CODED_SLOTS>,
         run: run_in_line::<CODED_SLOTS>,
         insert: insert_in_line::<CODED_SLOTS>,
     };
-    pub(super) static BMI2_GENERAL: Operations = Operations { contains, run, insert };
+    pub(super) static BMI2_GENERAL: Operations = Operations { contains, contains_or_flag, run, insert };
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
     fn contains_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
@@ -162,6 +177,44 @@ mod x86 {
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
     fn contains(table: &Table, quotient: u64, remainder: u64) -> bool {
         match table.view(table.shape, bmi2()).contains_locally(quotient, remainder) {
+            Some(answer) => answer,
+            None => contains_beyond(table, table.shape, quotient, remainder),
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn contains_or_flag_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
+        // SAFETY: this function's features are the machine's.
+        let view = table.view(ByteLine::<SLOTS>, unsafe { Avx512::new() });
+        if view.flag(quotient) {
+            return true;
+        }
+        match view.contains_locally(quotient, remainder) {
+            Some(answer) => answer,
+            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    fn contains_or_flag_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
+        // SAFETY: this function's features are the machine's.
+        let view = table.view(ByteLine::<SLOTS>, unsafe { Avx2::new() });
+        if view.flag(quotient) {
+            return true;
+        }
+        match view.contains_locally(quotient, remainder) {
+            Some(answer) => answer,
+            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
+        }
+    }
+
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn contains_or_flag(table: &Table, quotient: u64, remainder: u64) -> bool {
+        let view = table.view(table.shape, bmi2());
+        if view.flag(quotient) {
+            return true;
+        }
+        match view.contains_locally(quotient, remainder) {
             Some(answer) => answer,
             None => contains_beyond(table, table.shape, quotient, remainder),
         }

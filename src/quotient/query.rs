@@ -4,7 +4,7 @@
 //! quotient reaches there. Nothing branches on the metadata but that rare way: a misprediction would cost more
 //! than what it saves, and would keep the processor from fetching the lines of the queries that follow.
 
-use super::block::Meta;
+use super::block::{self, Meta};
 use super::geometry::Shape;
 use super::machine::Machine;
 use super::view::View;
@@ -32,6 +32,15 @@ fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32) -> LocalRun {
 }
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
+    /// The flag of a quotient.
+    #[inline(always)]
+    pub(super) fn flag(self, quotient: u64) -> bool {
+        let (index, in_block) = self.shape.split(quotient);
+        debug_assert!(self.shape.flags() > 0, "a table without codes has no flags");
+        let flags = self.shape.flags();
+        block::bit(self.block(index), self.shape.code_at(), flags, in_block.min(flags - 1))
+    }
+
     /// Whether the item is stored; `None` if the run reaches into later blocks, and
     /// [`contains_beyond`](Self::contains_beyond) must be asked.
     #[inline(always)]

@@ -199,6 +199,28 @@ impl Table {
         block::write(self.block_mut(block), at, bits, code);
     }
 
+    /// The flag of a quotient: a bit of its block's code, in tables whose codes are used so.
+    #[inline]
+    pub(crate) fn flag(&self, quotient: u64) -> bool {
+        self.view(self.shape, super::machine::Portable).flag(quotient)
+    }
+
+    /// Sets the flag of a quotient, and of those that [share](Self::sharing) it.
+    pub(crate) fn set_flag(&mut self, quotient: u64, value: bool) {
+        let ((block, in_block), shape) = (self.shape.split(quotient), self.shape);
+        let at = shape.code_at() + in_block.min(shape.flags() - 1);
+        block::write(self.block_mut(block), at, 1, value.into());
+    }
+
+    /// The quotients that share the flag of this one, itself included: a block may have fewer flags than
+    /// quotients, and the last of them then stands for several.
+    pub(crate) fn sharing(&self, quotient: u64) -> std::ops::Range<u64> {
+        let (block, in_block) = self.shape.split(quotient);
+        let (first, last) = (self.first_slot(block), self.shape.flags() - 1);
+        let sharing = if in_block < last { in_block..in_block + 1 } else { last..self.shape.slots() };
+        first + u64::from(sharing.start)..(first + u64::from(sharing.end)).min(self.slots)
+    }
+
     /// The remainder in a slot.
     #[inline]
     pub(crate) fn remainder(&self, slot: u64) -> u64 {

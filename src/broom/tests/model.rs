@@ -73,32 +73,40 @@ impl Pair {
         Self { filter, remote, stored, repaired, returned: 0, most_accesses: 0, most_overflow: 0 }
     }
 
-    fn insert(&mut self, key: u64) {
+    /// Whether the remote failed.
+    fn insert(&mut self, key: u64) -> bool {
         let new = !self.stored.contains(&key);
         match self.filter.insert(&key, &mut self.remote) {
             Ok(inserted) => {
                 assert_eq!(inserted, new);
                 self.stored.insert(key);
+                false
             }
             Err(AdaptiveError::Full(full)) => {
                 assert!(
                     new && full.len == self.stored.len() && self.filter.capacity == self.filter.max_capacity
                 );
+                false
             }
-            Err(error) => assert_eq!(error, AdaptiveError::Remote(Fault)),
+            Err(error) => error == AdaptiveError::Remote(Fault) || panic!("{error}"),
         }
     }
 
-    fn remove(&mut self, key: u64) {
+    /// Whether the remote failed.
+    fn remove(&mut self, key: u64) -> bool {
         match self.filter.remove(&key, &mut self.remote) {
-            Ok(removed) => assert_eq!(removed, self.stored.remove(&key)),
-            Err(error) => assert_eq!(error, AdaptiveError::Remote(Fault)),
+            Ok(removed) => {
+                assert_eq!(removed, self.stored.remove(&key));
+                false
+            }
+            Err(error) => error == AdaptiveError::Remote(Fault) || panic!("{error}"),
         }
     }
 
-    fn query(&mut self, key: u64) {
+    /// Whether the remote failed.
+    fn query(&mut self, key: u64) -> bool {
         if !self.filter.contains(&key) || self.stored.contains(&key) {
-            return;
+            return false;
         }
         let collision = self.filter.collision(&key.to_le_bytes(), &mut self.remote.remote).unwrap();
         let (query, _, stored_key, stored) = collision;
@@ -111,8 +119,9 @@ impl Pair {
                 assert!(!self.filter.contains(&key));
                 self.repaired.insert(pair);
                 self.most_accesses = self.most_accesses.max(self.remote.accesses);
+                false
             }
-            Err(error) => assert_eq!(error, AdaptiveError::Remote(Fault)),
+            Err(error) => error == AdaptiveError::Remote(Fault) || panic!("{error}"),
         }
     }
 
@@ -172,14 +181,13 @@ fn drive_on(mut pair: Pair, seed: u64, steps: u64) -> Pair {
         pair.remote.arm(fault);
         // Waves of filling and emptying, so that all loads are seen.
         let filling = step / 400 % 3 != 2;
-        match random.below(8) {
+        let failed = match random.below(8) {
             0..=2 if filling => pair.insert(key),
             3 if filling => pair.remove(key),
             0 => pair.insert(key),
             1..=3 => pair.remove(key),
             _ => pair.query(key),
-        }
-        let failed = fault.is_some_and(|at| pair.remote.accesses >= at);
+        };
         pair.remote.arm(None);
         if failed {
             faults += 1;
@@ -188,7 +196,7 @@ fn drive_on(mut pair: Pair, seed: u64, steps: u64) -> Pair {
         pair.check(universe);
     }
     assert!(faults > steps / 100, "{faults} faults");
-    assert!(pair.most_accesses <= 2 + 3 * 12, "{} remote accesses in one adaptation", pair.most_accesses);
+    assert!(pair.most_accesses <= 2 + 4 * 12, "{} remote accesses in one adaptation", pair.most_accesses);
     pair
 }
 
@@ -198,25 +206,33 @@ fn small_remainders_keep_all_promises() {
         let plan = Plan { remainder_bits: bits, table_bits: bits, load };
         let pair = drive(plan, 120, 120, seed, 6_000);
         let levels = pair.filter.levels();
-        assert!(levels.phase >= 1, "{levels:?}");
+        assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
         assert!(!pair.repaired.is_empty() && !levels.large_remainders);
     }
 }
 
 #[test]
 fn the_secondary_level_keeps_all_promises() {
+    // Two sections and a bit, so that there are borders that keys cannot cross.
     let plan = Plan { remainder_bits: 3, table_bits: 3, load: 0.95 };
-    let pair = drive(plan, 700, 700, 5, 8_000);
-    assert!(pair.most_overflow > 10, "{}", pair.most_overflow);
-    assert!(pair.filter.levels().phase >= 1, "{:?}", pair.filter.levels());
+    let mut pair = Pair::new(plan, 2_000, 2_000, 5);
+    for key in 0..2_000 {
+        assert!(!pair.insert(4 * key));
+    }
+    let pair = drive_on(pair, 5, 1_200);
+    assert_eq!(pair.returned, 0, "repaired false positives came back");
+    assert!(pair.most_overflow >= 5, "{}", pair.most_overflow);
 }
 
 #[test]
 fn without_ghosts_repaired_false_positives_come_back() {
     let plan = Plan { remainder_bits: 3, table_bits: 3, load: 0.9 };
-    let mut pair = Pair::new(plan, 120, 120, 6);
-    pair.filter.local.switches.ghosts = false;
-    assert!(drive_on(pair, 6, 6_000).returned > 0);
+    let returned = (0..4).map(|seed| {
+        let mut pair = Pair::new(plan, 120, 120, seed);
+        pair.filter.local.switches.ghosts = false;
+        drive_on(pair, seed, 4_000).returned
+    });
+    assert!(returned.sum::<u64>() > 0);
 }
 
 #[test]
@@ -226,7 +242,7 @@ fn large_remainders_keep_all_promises() {
         let pair = drive(plan, 60, 60, seed, 6_000);
         let levels = pair.filter.levels();
         assert!(levels.large_remainders && levels.overflow > 0, "{levels:?}");
-        assert!(levels.phase >= 1, "{levels:?}");
+        assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
     }
 }
 

@@ -6,8 +6,8 @@ mod limit;
 mod others;
 
 use ::besom::{
-    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, QuotientFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter,
+    QuotientFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use crate::subject::Entry;
@@ -63,6 +63,19 @@ pub(crate) fn all() -> Vec<Entry> {
             "besom::ExtensionFilter: capacity(items), max_load(load), false_positive_rate(rate)",
             |s| {
                 ExtensionFilter::builder()
+                    .capacity(s.items)
+                    .max_load(s.load)
+                    .false_positive_rate(s.rate)
+                    .seed(s.seed)
+                    .build()
+            },
+        ),
+        besom::adaptive_with_keys(
+            "broom",
+            "besom::BroomFilter: capacity(items), max_load(load), false_positive_rate(rate); an insertion that \
+             collides reads the remote",
+            |s| {
+                BroomFilter::builder()
                     .capacity(s.items)
                     .max_load(s.load)
                     .false_positive_rate(s.rate)
