@@ -40,7 +40,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
         let (index, run) = self.local_run(quotient)?;
         let matches = self.machine.matches(self.shape, self.block(index), remainder, run);
         if self.code(index) != 0 {
-            return Some(Answer::Ask);
+            return Some(if run == 0 { Answer::No } else { Answer::Ask });
         }
         Some(if matches == 0 { Answer::No } else { Answer::Yes })
     }

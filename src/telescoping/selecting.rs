@@ -122,14 +122,12 @@ impl Scheme for Selecting {
     }
 
     #[inline(always)]
-    fn answer(&self, table: &Table, values: &Self::Store, place: Place, lo: u64) -> Answer {
-        let highest = values.highest();
-        if highest == 0 {
+    fn answer(&self, table: &Table, values: &Self::Store, place: Place, _: u64) -> Answer {
+        if values.highest() == 0 {
             return plain_answer(table, place);
-        } else if self.remainder_bits != 8 || highest >= CHUNKS {
-            return table.answer_unless_coded(place.quotient, table.remainder_of(place.fraction));
         }
-        answer_chunks(table, highest, place, lo)
+        // While the code of a block is 0, the plain filter's answer is the answer.
+        table.answer_unless_coded(place.quotient, table.remainder_of(place.fraction))
     }
 
     fn settle<H: KeyHasher>(
