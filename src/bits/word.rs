@@ -49,16 +49,6 @@ pub(crate) const fn deposit(bits: u64, places: u64) -> u64 {
     deposited
 }
 
-/// [`select`] with BMI2.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "bmi1,bmi2")]
-pub(crate) fn select_bmi2(word: u64, k: u32) -> u32 {
-    // `1 << 64` is no bit at all: with k beyond the word nothing is deposited, and 64 zeros trail.
-    let bit = if k < 64 { 1 << k } else { 0 };
-    std::arch::x86_64::_pdep_u64(bit, word).trailing_zeros()
-}
-
 /// At `[k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
 static SELECT_IN_BYTE: [u8; 8 * 256] = {
     let mut table = [8; 8 * 256];
@@ -127,24 +117,6 @@ mod tests {
                 // SAFETY: `detect` found BMI2 on this processor.
                 let expected = unsafe { pdep(bits, places) };
                 assert_eq!(deposit(bits, places), expected, "deposit({bits:#x}, {places:#x})");
-            }
-            for k in 0..70 {
-                // SAFETY: `detect` found BMI1 and BMI2 on this processor.
-                assert_eq!(unsafe { select_bmi2(places, k) }, select(places, k), "select({places:#x}, {k})");
-            }
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn bmi2_and_portable_select_agree() {
-        if super::super::Isa::detect() < super::super::Isa::Avx2 {
-            return;
-        }
-        for word in interesting_words() {
-            for k in 0..70 {
-                // SAFETY: `detect` found BMI1 and BMI2 on this processor.
-                assert_eq!(unsafe { select_bmi2(word, k) }, select(word, k), "select({word:#x}, {k})");
             }
         }
     }
