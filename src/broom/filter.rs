@@ -28,7 +28,7 @@ use super::transaction::{List, Outcome, atomically};
 /// | `remove` | 1 | 1 |
 /// | `adapt` | 1, and up to 12 for the keys that it carries to a fresh hash function | 1 |
 ///
-/// Space: 11.6 bits a slot at the default rate of 1/256 (12.9 bits per key at load 0.90), and the adaptivity bits.
+/// Space: about 14 bits per key at the default rate of 1/256 and load 0.90, and the adaptivity bits.
 ///
 /// **Set semantics**: a key is stored once, however often it is inserted.
 ///

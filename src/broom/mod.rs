@@ -50,8 +50,8 @@
 //! the quotients at load 0.90 after insertions, 1.5% under churn.
 //!
 //! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole remainders
-//! no longer fits two thirds of the slots of an 8-bit table into a line, and the vector comparison of 8-bit lanes does
-//! not apply to it.
+//! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
+//! counted, not timed: the border may well lie a bit or two lower.
 //!
 //! **Growing and merging** read all keys and build the filter anew; see [`BroomFilter::merge`].
 
