@@ -120,8 +120,8 @@ impl<F: LevelFilter, H: KeyHasher> CascadeBuilder<F, H> {
 /// The smallest number of cells that may die at a level, so that tiny filters are not rebuilt all the time.
 const LEAST_DEAD: usize = 8;
 
-/// What two levels of whole blocks take beyond what they have to.
-const ROUNDING_BITS: f64 = 8192.0;
+/// What two levels of whole blocks, and the structures that hold them, take beyond what they have to.
+const ROUNDING_BITS: f64 = 10_240.0;
 
 /// How large the levels with these rates are.
 ///
