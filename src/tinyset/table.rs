@@ -144,10 +144,16 @@ impl Table {
         if let Some(line) = self.line {
             // SAFETY: a `Line` exists only on processors that have the features of its methods.
             let grown = unsafe {
-                if self.geometry.bits == 512 {
-                    line.insert::<8>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
-                } else {
-                    line.insert::<4>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
+                match line.kind() {
+                    LineKind::Narrow => {
+                        line.insert::<8, NARROW>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
+                    }
+                    LineKind::Wide | LineKind::General => {
+                        line.insert::<8, GENERAL>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
+                    }
+                    LineKind::HalfNarrow | LineKind::Half => {
+                        line.insert::<4, GENERAL>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
+                    }
                 }
             };
             if grown.is_some() {

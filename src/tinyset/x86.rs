@@ -297,14 +297,14 @@ impl Line {
     /// As for [`contains`](Self::contains).
     #[inline]
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    pub(crate) fn insert<const N: usize>(
+    pub(crate) fn insert<const N: usize, const KIND: u8>(
         &self,
         words: &mut [u64; N],
         chain: u32,
         remainder: u64,
     ) -> Option<usize> {
         let Decoded { logical: items, actual, start: at, lasts, occupied, .. } =
-            self.decode::<N, GENERAL>(words, chain)?;
+            self.decode::<N, KIND>(words, chain)?;
         if items != actual || items == MAX_ITEMS {
             return None;
         }
@@ -328,8 +328,8 @@ impl Line {
             stream.append(0, (size - done).min(64) as u32);
         }
         stream.extract(before[split & (N - 1)], cut.after[split & 7] & !split_mask);
-        for (&word, &mask) in before.iter().zip(&cut.after).skip(split + 1) {
-            stream.extract(word, mask);
+        for word in split + 1..N {
+            stream.extract(before[word & (N - 1)], cut.after[word & 7]);
         }
         words[(chain as usize / 64) & 1] |= 1 << (chain % 64);
         if self.geometry.removal() {

@@ -143,6 +143,16 @@ pub(super) fn bits_at(
     effort: Effort,
     seed: u64,
 ) -> Result<f64, TaskError> {
+    let found = near(contender, rate, start, effort, seed)?;
+    // Where the rate hardly falls, the first guess may be far off.
+    if (found - start).abs() < 3.0 * contender.step() {
+        return Ok(found);
+    }
+    near(contender, rate, found, effort, seed.wrapping_add(3))
+}
+
+/// One round: measures at `start` and on both sides of where the rate seems to be met from there.
+fn near(contender: Contender, rate: f64, start: f64, effort: Effort, seed: u64) -> Result<f64, TaskError> {
     let mut known = vec![measure(contender, start, effort, seed)?];
     // A bit more halves the rate, nearly.
     let guess = known[0].bits + 1.1 * (known[0].rate / rate).log2();
