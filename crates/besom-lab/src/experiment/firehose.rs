@@ -177,7 +177,7 @@ fn power_law_claims(section: Section, points: &Points) -> Section {
         Claim::new("telescoping is competitive throughout (within a factor of 2 of the best other)");
     let all = against_best(points, "", "telescoping-reset", &RIVALS, |_| true);
     if !all.is_empty() {
-        let agrees = all.iter().all(|c| c.ratio <= 2.0 || c.tied);
+        let agrees = all.iter().all(|c| c.ratio <= 2.0);
         let text = format!("its rate over the best other's, at A/S {}", describe(&all));
         competitive = competitive.measured(text, agrees);
     }
@@ -185,7 +185,7 @@ fn power_law_claims(section: Section, points: &Points) -> Section {
     let middle = against_best(points, "", "telescoping-reset", &RIVALS, |x| (5.0..=20.0).contains(&x));
     if !middle.is_empty() {
         let text = format!("its rate over the best other's, at A/S {}", describe(&middle));
-        moderate = moderate.measured(text, middle.iter().all(Comparison::holds));
+        moderate = moderate.measured(text, middle.iter().all(Comparison::holds)).if_not(SMALL_RATIO);
     }
     section.claim(competitive).claim(moderate).claim(extension_claim(points))
 }
