@@ -29,6 +29,10 @@ use crate::{BuildError, KeyHasher, Xxh3};
 /// **Set semantics**: inserting a key twice stores it once. **Growth** keeps all repairs: a fingerprint that gets
 /// one more bit from the larger table gives back one bit of its extension.
 ///
+/// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
+/// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
+/// [`BroomFilter`](crate::BroomFilter), whose ghosts remember.
+///
 /// ```
 /// use besom::{Adaptive, ExtensionFilter, Filter, MemoryRemote};
 ///

@@ -66,6 +66,9 @@ pub type CuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Plain, H>;
 /// each is repeated (support optimality: Theorem 1 of the paper), so it is the choice for skewed queries. It is
 /// not safe against an adversary that watches its answers; the broom filter is.
 ///
+/// A removed key takes its repairs with it: an attacker who removes and inserts a colliding key again can repeat a
+/// false positive. Where that matters, use the [`BroomFilter`](crate::BroomFilter).
+///
 /// ```
 /// use besom::{Adaptive, CuckooingFilter, Filter, MemoryRemote};
 ///
@@ -88,6 +91,9 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// [`slot_bits`](CuckooBuilder::slot_bits) includes them. A query that collides with one key under all
 /// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
 /// gone around collides with queries again that it once told apart.
+///
+/// A removed key takes its repairs with it: an attacker who removes and inserts a colliding key again can repeat a
+/// false positive. Where that matters, use the [`BroomFilter`](crate::BroomFilter).
 ///
 /// ```
 /// use besom::{Adaptive, CyclicFilter, Filter, MemoryRemote};

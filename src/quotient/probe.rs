@@ -49,8 +49,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     /// not 0; where it is 0, only the first byte counts. `None` if the run reaches into later blocks, and
     /// [`answer_chunks_beyond`](Self::answer_chunks_beyond) knows more.
     ///
-    /// For a key that is not there, nearly always no byte is found, and nothing has branched on the code: where some
-    /// blocks have one and some have none, every misprediction would cost the overlap of several cache misses.
+    /// For a key that is not there, nearly always no byte is found, and nothing has branched on the code.
     #[inline(always)]
     fn answer_chunks<const N: u32>(self, quotient: u64, chunks: u64) -> Option<Answer> {
         let (index, run) = self.local_run(quotient)?;

@@ -19,13 +19,17 @@ use super::selecting::Selecting;
 /// |---|---|
 /// | space | 11.13 bits a slot at ε = 2^-8: 11.72 per key at load 0.95; for other ε about log2(1/ε) + 3.1 a slot |
 /// | false positives | ε for any query that was not one before; a repaired one returns only if the selector of the same stored key moves on again, with probability ε each time |
-/// | room for repairs | 4n different queries overflow fewer than one block in a thousand; see [`Overflow`] for what happens then |
+/// | room for repairs | 4n different queries overflow fewer than one block in a hundred; see [`Overflow`] for what happens then |
 /// | `contains` | no access to the remote |
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
 ///
 /// **Set semantics**: inserting a key twice stores it once. **Growth** starts with selector 0 everywhere, so
 /// repairs are forgotten then; the [`ExtensionFilter`](crate::ExtensionFilter) keeps its.
+///
+/// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
+/// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
+/// [`BroomFilter`](crate::BroomFilter), whose ghosts remember.
 ///
 /// Adapting by hand, with one's own storage:
 ///
