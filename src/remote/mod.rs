@@ -1,17 +1,4 @@
 //! The remote state of an adaptive filter: which keys are behind which part of it.
-//!
-//! A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that
-//! is written down in the [`Remote`]: an ordered list of keys for every `u64` address. It lies beside the slow
-//! dictionary, is written when the dictionary is written, and is read only when a false positive has caused a
-//! read there anyway. A negative query never touches it.
-//!
-//! What an address means is the filter's affair:
-//!
-//! | filters | address | list |
-//! |---|---|---|
-//! | quotient based | the quotient of the key | in the order of the run: rank in the list = rank in the run |
-//! | cuckoo based | the slot number | one key |
-//! | Bloom filters and other cascades | home cell of the key, divided by 16 | all keys at home there |
 
 mod memory;
 mod page;
@@ -49,7 +36,20 @@ pub enum Change<'k> {
     Clear,
 }
 
-/// An ordered list of keys for every address. See the [module](self) for what it is good for.
+/// An ordered list of keys for every address: which keys are behind which part of a filter.
+///
+/// A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that
+/// is written down in the remote: an ordered list of keys for every `u64` address. It lies beside the slow
+/// dictionary, is written when the dictionary is written, and is read only when a false positive has caused a
+/// read there anyway. A negative query never touches it.
+///
+/// What an address means is the filter's affair:
+///
+/// | filters | address | list |
+/// |---|---|---|
+/// | quotient based | the quotient of the key | in the order of the run: rank in the list = rank in the run |
+/// | cuckoo based | the slot number | one key |
+/// | Bloom filters and other cascades | home cell of the key, divided by 16 | all keys at home there |
 ///
 /// Two methods: one reads a list, the other makes a group of changes that succeeds or fails as a whole. A store
 /// with transactions implements both in a few lines.
