@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use crate::coding::{Extension, Extensions};
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, Place, Table};
+use crate::quotient::{Probe, Table};
 use crate::values::{
     CodedValues, Core, Overflow, Parameters, Scheme, common_parameters, contains_anywhere, forward_to_core,
 };
@@ -168,9 +168,8 @@ impl Scheme for Extending {
     }
 
     /// Extensions matter only where the remainder matches.
-    #[inline(always)]
-    fn answer(&self, table: &Table, _: &Self::Store, place: Place, _: u64) -> Answer {
-        table.answer_matching(place.quotient, table.remainder_of(place.fraction))
+    fn probe(&self, _: &Table, values: &Self::Store) -> Probe {
+        if values.highest() == 0 { Probe::Plain } else { Probe::Matching }
     }
 
     fn settle<H: KeyHasher>(

@@ -1,7 +1,7 @@
 //! The broom filter's verbs.
 
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
-use crate::quotient::{Place, Run};
+use crate::quotient::{Answer, Place, Run};
 use crate::{
     AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Seed, Xxh3,
     batch,
@@ -175,11 +175,16 @@ impl<H: KeyHasher> BroomFilter<H> {
     #[inline]
     fn settle(&self, place: Place) -> Option<bool> {
         let (local, quotient) = (&self.local, place.quotient);
-        let Overflow::Secondary(secondary) = &local.overflow else { return None };
         let remainder = local.table().remainder_of(place.fraction);
-        if !local.table().contains(quotient, remainder) {
+        let found = match local.table().answer(place) {
+            Answer::No => return Some(false),
+            Answer::Yes => true,
+            Answer::Ask => local.table().contains(quotient, remainder),
+        };
+        let Overflow::Secondary(secondary) = &local.overflow else { return None };
+        if !found {
             let baseline = Baseline { quotient, remainder, rest: 0 };
-            // Else only the flag was set, and nearly always for another remainder.
+            // Only the flag was set, and nearly always for another remainder.
             return if secondary.may_contain(baseline) { None } else { Some(false) };
         }
         let plain = |run: Run| {
@@ -208,9 +213,7 @@ impl<H: KeyHasher> BroomFilter<H> {
 
     #[inline(always)]
     fn contains_at(&self, digest: Digest, place: Place) -> bool {
-        let table = self.local.table();
-        table.contains_or_flag(place.quotient, table.remainder_of(place.fraction))
-            && self.contains_fully(digest, place)
+        self.local.table().answer(place) != Answer::No && self.contains_fully(digest, place)
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -296,8 +299,7 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         let place = self.place(key.with_bytes(|bytes| self.digest(bytes)));
-        let table = self.local.table();
-        table.contains_or_flag(place.quotient, table.remainder_of(place.fraction))
+        self.local.table().answer(place) != Answer::No
             && key.with_bytes(|bytes| self.contains_after_all(bytes, place))
     }
 

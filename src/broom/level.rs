@@ -7,7 +7,7 @@
 //! ```
 
 use crate::bits::{BitString, PackedSlots};
-use crate::quotient::{Run, Shift, Table};
+use crate::quotient::{Probe, Run, Shift, Table};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::adaptivity::{Adaptivity, SECTION};
@@ -41,7 +41,10 @@ impl Level {
         rest_bits: u32,
         flags: bool,
     ) -> Result<Self, BuildError> {
-        let table = Table::new(slots, remainder_bits, flags)?;
+        let mut table = Table::new(slots, remainder_bits, flags)?;
+        if flags {
+            table.set_probe(Probe::Flagged);
+        }
         let physical = table.physical_slots() as usize;
         let bytes = PackedSlots::bytes(physical, rest_bits).unwrap_or(usize::MAX);
         let rest = match rest_bits {

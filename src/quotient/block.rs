@@ -49,7 +49,21 @@ pub(crate) fn meta<S: Shape>(shape: S, block: &[u64]) -> Meta {
     Meta {
         offset: offset(block),
         occupieds: read(block, OCCUPIEDS_AT, shape.slots()),
-        runends: read(block, shape.runends_at(), shape.slots()),
+        runends: runends_and_below(shape, block) >> 1,
+    }
+}
+
+/// The runends, and in bit 0 whatever is below them.
+#[inline(always)]
+pub(crate) fn runends_and_below<S: Shape>(shape: S, block: &[u64]) -> u64 {
+    let (byte, above) = shape.runends_load();
+    if cfg!(target_endian = "little") && byte + 8 <= 8 * block.len() {
+        // One load and two shifts (one, if `above` is known to be 0), wherever in the block they are.
+        // SAFETY: the 8 bytes end at or before the end of the block.
+        let word = unsafe { block.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
+        word << above >> (63 - shape.slots())
+    } else {
+        read(block, shape.runends_at(), shape.slots()) << 1
     }
 }
 
@@ -161,6 +175,12 @@ pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {
         value |= words[word + 1] << (64 - shift);
     }
     value & low_mask(len)
+}
+
+/// Reads up to 64 bits, with whatever else above them.
+#[inline(always)]
+pub(crate) fn read_loosely(words: &[u64], at: u32, len: u32) -> u64 {
+    if at % 64 + len > 64 { read(words, at, len) } else { words[(at / 64) as usize] >> (at % 64) }
 }
 
 /// Writes up to 64 bits. `value` has no bit above them.

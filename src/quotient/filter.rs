@@ -237,8 +237,7 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
 
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
-        let place = self.table.locate(digest.hi);
-        self.table.contains(place.quotient, self.table.remainder_of(place.fraction))
+        self.table.contains_place(self.table.locate(digest.hi))
     }
 
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
@@ -247,10 +246,7 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
             self.table.prefetch(place.quotient);
             place
         };
-        let answer = |place: super::table::Place| {
-            self.table.contains(place.quotient, self.table.remainder_of(place.fraction))
-        };
-        batch::contains_many(keys, answers, prepare, answer);
+        batch::contains_many(keys, answers, prepare, |place| self.table.contains_place(place));
     }
 
     fn len(&self) -> usize {

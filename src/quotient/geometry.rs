@@ -1,8 +1,8 @@
 //! How a block of the quotient table is cut: how many words, how many slots, what lies where.
 //!
 //! ```text
-//! bit 0        6              6+S            6+2S                    64W−S·r                64W
-//!     | offset | occupieds: S | runends: S   | code: C bits | (gap) | remainders: S slots of r bits |
+//! bit 0        6              6+S            6+S+C   64W−S·r−S    64W−S·r                         64W
+//!     | offset | occupieds: S | code: C bits | (gap) | runends: S | remainders: S slots of r bits |
 //! ```
 //!
 //! A block fills whole cache lines, or half of one, so that a query reads one line wherever possible. With
@@ -31,29 +31,54 @@ pub(crate) trait Shape: Copy {
         &words[index * self.words()..][..self.words()]
     }
 
+    /// One of the blocks that `words` consists of, if there are so many.
+    #[inline(always)]
+    fn get_block(self, words: &[u64], index: usize) -> Option<&[u64]> {
+        words.get(index * self.words()..(index + 1) * self.words())
+    }
+
     /// One of the blocks that `words` consists of.
     #[inline(always)]
     fn block_mut(self, words: &mut [u64], index: usize) -> &mut [u64] {
         &mut words[index * self.words()..][..self.words()]
     }
 
-    /// Where the runends start.
-    #[inline(always)]
-    fn runends_at(self) -> u32 {
-        OCCUPIEDS_AT + self.slots()
-    }
-
     /// Where the code starts.
     #[inline(always)]
     fn code_at(self) -> u32 {
-        self.runends_at() + self.slots()
+        OCCUPIEDS_AT + self.slots()
+    }
+
+    /// Where the runends end: where the remainders begin, or a few bits before.
+    #[inline(always)]
+    fn runends_end(self) -> u32 {
+        self.remainders_at()
+    }
+
+    /// Where the runends start.
+    #[inline(always)]
+    fn runends_at(self) -> u32 {
+        self.runends_end() - self.slots()
+    }
+
+    /// The first of the 8 bytes that hold the runends, the bit below them included, and by how many bits they have to be
+    /// shifted up so that nothing is above the runends.
+    #[inline(always)]
+    fn runends_load(self) -> (usize, u32) {
+        load_before(self.runends_end())
     }
 
     /// How many quotients of a block have a flag to themselves, if its code is used for flags; the last one stands
     /// for all that follow. 0 without room for any.
     #[inline(always)]
     fn flags(self) -> u32 {
-        (self.remainders_at() - self.code_at()).min(self.slots())
+        (self.runends_at() - self.code_at()).min(self.slots())
+    }
+
+    /// The remainder of a fraction: its leading r bits.
+    #[inline(always)]
+    fn remainder_of(self, fraction: u64) -> u64 {
+        fraction >> (64 - self.remainder_bits())
     }
 
     /// Where the remainders start: they end with the block.
@@ -61,6 +86,13 @@ pub(crate) trait Shape: Copy {
     fn remainders_at(self) -> u32 {
         self.words() as u32 * 64 - self.slots() * self.remainder_bits()
     }
+}
+
+/// The first of the 8 bytes that end with bit `end`, or of the block's first 8 bytes if that is before them; and how
+/// many of their bits lie behind `end`.
+const fn load_before(end: u32) -> (usize, u32) {
+    let bytes = if end <= 64 { 8 } else { end.div_ceil(8) };
+    ((bytes - 8) as usize, 8 * bytes - end)
 }
 
 /// The width of a block's offset.
@@ -125,9 +157,16 @@ pub(crate) struct Geometry {
     slots: u32,
     words: u32,
     code_bits: u32,
+    remainders_at: u32,
+    runends_end: u32,
+    runends_load: (u32, u32),
     /// ⌈2^64 / slots⌉, which makes a division by `slots` a multiplication.
     reciprocal: u64,
 }
+
+/// A [`Geometry`] whose blocks have so many words: a constant for the hot functions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlocksOf<const WORDS: usize>(pub(crate) Geometry);
 
 impl Geometry {
     /// The remainders that a table can have.
@@ -161,18 +200,32 @@ impl Geometry {
 
     /// As many slots as so many words take.
     fn fitting(remainder_bits: u32, words: u32, code_bits: impl Fn(u32) -> u32) -> Self {
-        let fits = |&slots: &u32| OFFSET_BITS + slots * (2 + remainder_bits) + code_bits(slots) <= words * 64;
+        let header = |slots: u32| OFFSET_BITS + slots + code_bits(slots);
+        let fits = |&slots: &u32| {
+            let runends_end = runends_end(words * 64 - (slots * remainder_bits).min(words * 64), slots);
+            header(slots) + slots <= runends_end
+        };
         let slots = (2..=63).rev().find(fits).unwrap_or(2);
-        let rest = words * 64 - OFFSET_BITS - slots * (2 + remainder_bits);
+        let remainders_at = words * 64 - slots * remainder_bits;
+        let runends_end = runends_end(remainders_at, slots);
+        let rest = runends_end - OFFSET_BITS - 2 * slots;
         let code_bits = if code_bits(slots) == 0 { 0 } else { rest.min(64) };
+        let (byte, above) = load_before(runends_end);
+        let runends_load = (byte as u32, above);
         let reciprocal = u64::MAX / u64::from(slots) + 1;
-        Self { remainder_bits, slots, words, code_bits, reciprocal }
+        Self { remainder_bits, slots, words, code_bits, remainders_at, runends_end, runends_load, reciprocal }
     }
 
     /// The memory of a slot, its share of the block's other fields included.
     pub(crate) fn bits_per_slot(&self) -> f64 {
         f64::from(self.words * 64) / f64::from(self.slots)
     }
+}
+
+/// Where the runends of so many slots end. They and the bit below them must be found in 8 bytes: more than 56 of them
+/// have to end with a byte.
+fn runends_end(remainders_at: u32, slots: u32) -> u32 {
+    if slots > 56 { remainders_at & !7 } else { remainders_at }
 }
 
 impl Shape for Geometry {
@@ -196,12 +249,79 @@ impl Shape for Geometry {
         self.words as usize
     }
 
+    #[inline(always)]
+    fn remainders_at(self) -> u32 {
+        self.remainders_at
+    }
+
+    #[inline(always)]
+    fn runends_end(self) -> u32 {
+        self.runends_end
+    }
+
+    #[inline(always)]
+    fn runends_load(self) -> (usize, u32) {
+        (self.runends_load.0 as usize, self.runends_load.1)
+    }
+
     /// Exact below [`Geometry::MAX_SLOTS`]: the reciprocal is too large by less than 1, so the product is by
     /// less than 2^48 of 2^64, and `slots` is at most 63.
     #[inline(always)]
     fn split(self, slot: u64) -> (usize, u32) {
         let block = ((u128::from(slot) * u128::from(self.reciprocal)) >> 64) as u64;
         (block as usize, (slot - block * u64::from(self.slots)) as u32)
+    }
+}
+
+impl<const WORDS: usize> Shape for BlocksOf<WORDS> {
+    #[inline(always)]
+    fn remainder_bits(self) -> u32 {
+        self.0.remainder_bits
+    }
+
+    #[inline(always)]
+    fn slots(self) -> u32 {
+        self.0.slots
+    }
+
+    #[inline(always)]
+    fn words(self) -> usize {
+        WORDS
+    }
+
+    #[inline(always)]
+    fn code_bits(self) -> u32 {
+        self.0.code_bits
+    }
+
+    #[inline(always)]
+    fn remainders_at(self) -> u32 {
+        self.0.remainders_at
+    }
+
+    #[inline(always)]
+    fn runends_end(self) -> u32 {
+        self.0.runends_end
+    }
+
+    #[inline(always)]
+    fn runends_load(self) -> (usize, u32) {
+        self.0.runends_load()
+    }
+
+    #[inline(always)]
+    fn split(self, slot: u64) -> (usize, u32) {
+        self.0.split(slot)
+    }
+
+    #[inline(always)]
+    fn block(self, words: &[u64], index: usize) -> &[u64] {
+        &words.as_chunks::<WORDS>().0[index]
+    }
+
+    #[inline(always)]
+    fn block_mut(self, words: &mut [u64], index: usize) -> &mut [u64] {
+        &mut words.as_chunks_mut::<WORDS>().0[index]
     }
 }
 
@@ -216,7 +336,10 @@ mod tests {
             for (shape, code_share) in
                 [(Geometry::plain(remainder_bits), 0.0), (Geometry::coded(remainder_bits), 0.875)]
             {
-                assert!(shape.code_at() + shape.code_bits() <= shape.remainders_at(), "{shape:?}");
+                assert!(shape.code_at() + shape.code_bits() <= shape.runends_at(), "{shape:?}");
+                let (byte, above) = shape.runends_load();
+                assert_eq!(8 * byte as u32 + 64, shape.runends_end() + above, "{shape:?}");
+                assert!(byte + 8 <= 8 * shape.words() && above + shape.slots() < 64, "{shape:?}");
                 assert!(f64::from(shape.code_bits()) >= code_share * f64::from(shape.slots()), "{shape:?}");
                 let ideal = f64::from(remainder_bits) + 2.1 + code_share;
                 assert!(shape.bits_per_slot() <= 1.05 * ideal, "{shape:?} against {ideal}");

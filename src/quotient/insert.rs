@@ -9,6 +9,7 @@ use crate::{BuildError, FullError};
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
 use super::machine::Machine;
+use super::query::local_run;
 use super::table::{Shift, Table};
 
 /// The slots of a block that an insertion shifts.
@@ -29,24 +30,22 @@ fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> O
     Some(LocalShift { at, end })
 }
 
-/// Inserts within one block, if that is possible.
+/// Inserts within one block where there is a gap for it.
 #[inline(always)]
-fn insert_local<S: Shape, M: Machine>(
+fn open_gap<S: Shape, M: Machine>(
     shape: S,
     machine: M,
     block: &mut [u64],
-    quotient: u32,
+    (mut meta, quotient): (Meta, u32),
+    LocalShift { at, end }: LocalShift,
     remainder: u64,
-) -> Option<LocalShift> {
-    let mut meta = block::meta(shape, block);
-    let LocalShift { at, end } = local_gap(machine, meta, quotient, shape.slots())?;
+) {
     let moved = meta.runends & low_mask(end) & !low_mask(at);
     // A run that was there already has a new last item: the old one, right before `at`, is its end no more.
     let old_end = (meta.occupieds >> quotient & 1) << at >> 1;
     meta.runends = (meta.runends ^ moved ^ old_end) | moved << 1 | 1 << at;
     meta.occupieds |= 1 << quotient;
     machine.open(shape, block, meta, at, end, remainder);
-    Some(LocalShift { at, end })
 }
 
 impl Table {
@@ -62,10 +61,36 @@ impl Table {
     ) -> Option<Shift> {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
-        let LocalShift { at, end } = insert_local(shape, machine, block, in_block, remainder)?;
+        let meta = block::meta(shape, block);
+        let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
+        open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
         let first = index as u64 * u64::from(shape.slots());
         Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
+    }
+
+    /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
+    #[inline(always)]
+    pub(super) fn insert_fresh_locally<S: Shape, M: Machine>(
+        &mut self,
+        shape: S,
+        machine: M,
+        quotient: u64,
+        remainder: u64,
+    ) -> bool {
+        let (index, in_block) = shape.split(quotient);
+        let block = shape.block_mut(&mut self.words, index);
+        let meta = block::meta(shape, block);
+        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
+        // With a gap in this block, the run is in it too.
+        let run = local_run(shape, machine, block, in_block).slots;
+        let known = machine.matches(shape, block, remainder, run) != 0;
+        if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
+            return false;
+        }
+        open_gap(shape, machine, block, (meta, in_block), gap, remainder);
+        self.len += 1;
+        true
     }
 
     /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.

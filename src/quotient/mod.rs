@@ -2,6 +2,7 @@
 
 mod block;
 mod builder;
+mod compiled;
 mod filter;
 mod geometry;
 mod insert;
@@ -20,6 +21,6 @@ pub use builder::QuotientFilterBuilder;
 pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::Geometry;
-pub(crate) use probe::{Answer, CHUNK_LEVELS, CHUNKS};
+pub(crate) use probe::{Answer, CHUNKS, HIGHEST_CHUNK, Probe};
 pub(crate) use sorted::Appender;
 pub(crate) use table::{Place, Run, Shift, Table, fraction_bits};

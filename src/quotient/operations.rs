@@ -1,16 +1,15 @@
-//! The hot operations of the table, compiled for every machine, and chosen once for each table.
-//!
-//! Each is a pair: a function that settles the matter in one block, and a cold one that goes on to others. They
-//! are kept apart so that the hot one needs few registers and no stack.
+//! The hot operations of the table: chosen once for each table, for its shape and the processor.
 
 use std::fmt;
 
 use crate::FullError;
 use crate::bits::Isa;
 
-use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::compiled;
+use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::machine::{Machine, Portable};
-use super::table::{Run, Shift, Table};
+use super::probe::{Answer, HIGHEST_CHUNK, Probe};
+use super::table::{Place, Run, Shift, Table};
 use super::view::View;
 
 /// The hot operations for one machine and one shape.
@@ -18,29 +17,57 @@ use super::view::View;
 /// They are unsafe to call on a processor that is not the machine, which [`choose`](Self::choose) sees to, and
 /// on a table of another shape they would do nonsense.
 pub(super) struct Operations {
-    contains: unsafe fn(&Table, u64, u64) -> bool,
-    contains_or_flag: unsafe fn(&Table, u64, u64) -> bool,
-    run: unsafe fn(&Table, u64) -> Option<Run>,
-    insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
+    pub(super) contains: unsafe fn(&Table, u64, u64) -> bool,
+    pub(super) plain: Query,
+    pub(super) matching: Query,
+    pub(super) chunks: [Query; HIGHEST_CHUNK as usize],
+    pub(super) unless_coded: Query,
+    pub(super) occupied: Query,
+    pub(super) flagged: Query,
+    pub(super) narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
+    pub(super) run: unsafe fn(&Table, u64) -> Option<Run>,
+    pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
+    pub(super) insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
+    pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64) -> bool,
 }
 
+/// A question to a table, about a quotient and a fraction.
+pub(super) type Query = unsafe fn(&Table, u64, u64) -> Answer;
+
 impl Operations {
+    /// The query that a probe stands for.
+    pub(super) fn query(&self, probe: Probe) -> Query {
+        match probe {
+            Probe::Plain => self.plain,
+            Probe::Matching => self.matching,
+            Probe::Chunks(highest) => self.chunks[highest as usize - 1],
+            Probe::UnlessCoded => self.unless_coded,
+            Probe::Occupied => self.occupied,
+            Probe::Flagged => self.flagged,
+        }
+    }
+
     /// The best ones for `shape` among those that `isa` allows, which must be at most what the processor has.
     pub(super) fn choose(isa: Isa, shape: Geometry) -> &'static Self {
         let byte_line = shape.remainder_bits() == 8 && shape.words() == 8;
         let slots = if byte_line { shape.slots() } else { 0 };
         match (isa, slots) {
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, PLAIN_SLOTS) => &x86::AVX512_PLAIN,
+            (Isa::Avx512, PLAIN_SLOTS) => &compiled::x86::AVX512_PLAIN,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, CODED_SLOTS) => &x86::AVX512_CODED,
+            (Isa::Avx512, CODED_SLOTS) => &compiled::x86::AVX512_CODED,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, PLAIN_SLOTS) => &x86::AVX2_PLAIN,
+            (Isa::Avx2, PLAIN_SLOTS) => &compiled::x86::AVX2_PLAIN,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, CODED_SLOTS) => &x86::AVX2_CODED,
+            (Isa::Avx2, CODED_SLOTS) => &compiled::x86::AVX2_CODED,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2 | Isa::Avx512, _) => &x86::BMI2_GENERAL,
-            _ => &PORTABLE,
+            (Isa::Avx2 | Isa::Avx512, _) => match shape.words() {
+                4 => &compiled::x86::BMI2_OF_4,
+                8 => &compiled::x86::BMI2_OF_8,
+                16 => &compiled::x86::BMI2_OF_16,
+                _ => &compiled::x86::BMI2,
+            },
+            _ => &compiled::PORTABLE,
         }
     }
 }
@@ -52,18 +79,46 @@ impl fmt::Debug for Operations {
 }
 
 impl Table {
-    /// Whether the item is stored. Touches one block, nearly always.
+    /// What the table says of a place, to its [`Probe`]. Touches one block, nearly always.
     #[inline(always)]
-    pub(crate) fn contains(&self, quotient: u64, remainder: u64) -> bool {
-        // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains)(self, quotient, remainder) }
+    pub(crate) fn answer(&self, place: Place) -> Answer {
+        // SAFETY: the query was chosen for this processor.
+        unsafe { (self.query)(self, place.quotient, place.fraction) }
     }
 
-    /// Whether the item is stored, or the quotient's flag is set. Touches one block, nearly always.
+    /// Whether the item at a place is stored. Touches one block, nearly always.
     #[inline(always)]
-    pub(crate) fn contains_or_flag(&self, quotient: u64, remainder: u64) -> bool {
+    pub(crate) fn contains_place(&self, place: Place) -> bool {
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains_or_flag)(self, quotient, remainder) }
+        unsafe { (self.operations.contains)(self, place.quotient, place.fraction) }
+    }
+
+    /// Whether the item is stored. Touches one block, nearly always.
+    #[inline]
+    pub(crate) fn contains(&self, quotient: u64, remainder: u64) -> bool {
+        let fraction = remainder << (64 - self.shape.remainder_bits());
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.plain)(self, quotient, fraction) == Answer::Yes }
+    }
+
+    /// What queries look for; [`Probe::Plain`] at first.
+    pub(crate) fn probe(&self) -> Probe {
+        self.probe
+    }
+
+    /// Changes what queries look for. Every change of values that asks for it must be followed by this.
+    pub(crate) fn set_probe(&mut self, probe: Probe) {
+        self.probe = probe;
+        self.query = self.operations.query(probe);
+    }
+
+    /// Which of these slots of a block hold one of the [`CHUNKS`](super::probe::CHUNKS) bytes that begin at the top
+    /// of `chunks`. Only for remainders of a byte.
+    #[inline(always)]
+    pub(crate) fn narrow(&self, block: usize, slots: u64, chunks: u64) -> u64 {
+        debug_assert_eq!(self.remainder_bits(), 8);
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.narrow)(self, block, slots, chunks) }
     }
 
     /// The run of a quotient, if it has one. Touches one block unless runs cross into the next.
@@ -71,6 +126,14 @@ impl Table {
     pub(crate) fn run(&self, quotient: u64) -> Option<Run> {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.run)(self, quotient) }
+    }
+
+    /// The slots of a quotient's run as bits of the quotient's block, none if it has no run; `None` if the run reaches
+    /// into later blocks.
+    #[inline(always)]
+    pub(crate) fn local_run(&self, quotient: u64) -> Option<u64> {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.local_run)(self, quotient) }
     }
 
     /// Inserts an item at the end of its quotient's run. Fails only if memory for a longer tail is not to be
@@ -81,6 +144,14 @@ impl Table {
     pub(crate) fn insert(&mut self, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert)(self, quotient, remainder) }
+    }
+
+    /// Inserts an item if its block alone can tell that this is all there is to do: the block has room for it and
+    /// the code 0, and no item of the quotient has this remainder. Else `false`, and nothing changes.
+    #[inline(always)]
+    pub(crate) fn insert_fresh(&mut self, quotient: u64, remainder: u64) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_fresh)(self, quotient, remainder) }
     }
 
     /// Where an item of this quotient would be inserted, and which slots would be moved.
@@ -100,207 +171,5 @@ impl Table {
     #[inline(always)]
     pub(super) fn view<S: Shape, M: Machine>(&self, shape: S, machine: M) -> View<'_, S, M> {
         View { words: &self.words, shape, machine }
-    }
-}
-
-/// Any shape on any processor.
-static PORTABLE: Operations = Operations {
-    contains: |table, quotient, remainder| {
-        let view = table.view(table.shape, Portable);
-        view.contains_locally(quotient, remainder)
-            .unwrap_or_else(|| view.contains_beyond(quotient, remainder))
-    },
-    contains_or_flag: |table, quotient, remainder| {
-        table.view(table.shape, Portable).flag(quotient) || table.contains(quotient, remainder)
-    },
-    run: |table, quotient| table.view(table.shape, Portable).run(quotient),
-    insert: |table, quotient, remainder| {
-        let shape = table.shape;
-        match table.insert_locally(shape, Portable, quotient, remainder) {
-            Some(shift) => Ok(shift),
-            None => table.insert_beyond(shape, Portable, quotient, remainder),
-        }
-    },
-};
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::super::machine::x86::{Avx2, Avx512, Bmi2};
-    use super::{ByteLine, CODED_SLOTS, FullError, Operations, PLAIN_SLOTS, Run, Shape, Shift, Table};
-
-    pub(super) static AVX512_PLAIN: Operations = Operations {
-        contains: contains_avx512::<PLAIN_SLOTS>,
-        contains_or_flag: contains_or_flag_avx512::<PLAIN_SLOTS>,
-        run: run_in_line::<PLAIN_SLOTS>,
-        insert: insert_avx512::<PLAIN_SLOTS>,
-    };
-    pub(super) static AVX512_CODED: Operations = Operations {
-        contains: contains_avx512::<CODED_SLOTS>,
-        contains_or_flag: contains_or_flag_avx512::<CODED_SLOTS>,
-        run: run_in_line::<CODED_SLOTS>,
-        insert: insert_avx512::<CODED_SLOTS>,
-    };
-    pub(super) static AVX2_PLAIN: Operations = Operations {
-        contains: contains_avx2::<PLAIN_SLOTS>,
-        contains_or_flag: contains_or_flag_avx2::<PLAIN_SLOTS>,
-        run: run_in_line::<PLAIN_SLOTS>,
-        insert: insert_in_line::<PLAIN_SLOTS>,
-    };
-    pub(super) static AVX2_CODED: Operations = Operations {
-        contains: contains_avx2::<CODED_SLOTS>,
-        contains_or_flag: contains_or_flag_avx2::<CODED_SLOTS>,
-        run: run_in_line::<CODED_SLOTS>,
-        insert: insert_in_line::<CODED_SLOTS>,
-    };
-    pub(super) static BMI2_GENERAL: Operations = Operations { contains, contains_or_flag, run, insert };
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        match table.view(ByteLine::<SLOTS>, machine).contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx2::new() };
-        match table.view(ByteLine::<SLOTS>, machine).contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn contains(table: &Table, quotient: u64, remainder: u64) -> bool {
-        match table.view(table.shape, bmi2()).contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, table.shape, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_or_flag_avx512<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
-        // SAFETY: this function's features are the machine's.
-        let view = table.view(ByteLine::<SLOTS>, unsafe { Avx512::new() });
-        if view.flag(quotient) {
-            return true;
-        }
-        match view.contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_or_flag_avx2<const SLOTS: u32>(table: &Table, quotient: u64, remainder: u64) -> bool {
-        // SAFETY: this function's features are the machine's.
-        let view = table.view(ByteLine::<SLOTS>, unsafe { Avx2::new() });
-        if view.flag(quotient) {
-            return true;
-        }
-        match view.contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_or_flag(table: &Table, quotient: u64, remainder: u64) -> bool {
-        let view = table.view(table.shape, bmi2());
-        if view.flag(quotient) {
-            return true;
-        }
-        match view.contains_locally(quotient, remainder) {
-            Some(answer) => answer,
-            None => contains_beyond(table, table.shape, quotient, remainder),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn contains_beyond<S: Shape>(table: &Table, shape: S, quotient: u64, remainder: u64) -> bool {
-        table.view(shape, bmi2()).contains_beyond(quotient, remainder)
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn run(table: &Table, quotient: u64) -> Option<Run> {
-        table.view(table.shape, bmi2()).run(quotient)
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn run_in_line<const SLOTS: u32>(table: &Table, quotient: u64) -> Option<Run> {
-        table.view(ByteLine::<SLOTS>, bmi2()).run(quotient)
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn insert_avx512<const SLOTS: u32>(
-        table: &mut Table,
-        quotient: u64,
-        remainder: u64,
-    ) -> Result<Shift, FullError> {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        match table.insert_locally(ByteLine::<SLOTS>, machine, quotient, remainder) {
-            Some(shift) => Ok(shift),
-            None => insert_beyond_avx512::<SLOTS>(table, quotient, remainder),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
-    fn insert_beyond_avx512<const SLOTS: u32>(
-        table: &mut Table,
-        quotient: u64,
-        remainder: u64,
-    ) -> Result<Shift, FullError> {
-        // SAFETY: this function's features are the machine's.
-        let machine = unsafe { Avx512::new() };
-        table.insert_beyond(ByteLine::<SLOTS>, machine, quotient, remainder)
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn insert_in_line<const SLOTS: u32>(
-        table: &mut Table,
-        quotient: u64,
-        remainder: u64,
-    ) -> Result<Shift, FullError> {
-        match table.insert_locally(ByteLine::<SLOTS>, bmi2(), quotient, remainder) {
-            Some(shift) => Ok(shift),
-            None => insert_beyond(table, ByteLine::<SLOTS>, quotient, remainder),
-        }
-    }
-
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn insert(table: &mut Table, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
-        let shape = table.shape;
-        match table.insert_locally(shape, bmi2(), quotient, remainder) {
-            Some(shift) => Ok(shift),
-            None => insert_beyond(table, shape, quotient, remainder),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn insert_beyond<S: Shape>(
-        table: &mut Table,
-        shape: S,
-        quotient: u64,
-        remainder: u64,
-    ) -> Result<Shift, FullError> {
-        table.insert_beyond(shape, bmi2(), quotient, remainder)
-    }
-
-    #[inline]
-    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
-    fn bmi2() -> Bmi2 {
-        // SAFETY: this function's features are the machine's.
-        unsafe { Bmi2::new() }
     }
 }

@@ -1,37 +1,48 @@
-//! Is (quotient, remainder) in the table?
+//! Finding the run of a quotient in its block, or wherever it lies.
 //!
 //! A query reads its block and settles there, nearly always; it goes on to the next block only if the run of its
 //! quotient reaches there. Nothing branches on the metadata but that rare way: a misprediction would cost more
 //! than what it saves, and would keep the processor from fetching the lines of the queries that follow.
 
-use super::block::{self, Meta};
-use super::geometry::Shape;
+use crate::bits::rank;
+
+use super::block;
+use super::geometry::{OCCUPIEDS_AT, Shape};
 use super::machine::Machine;
 use super::view::View;
 
 /// The run of the block's `quotient`-th quotient, as far as it lies in the block.
 #[derive(Debug, Clone, Copy)]
-struct LocalRun {
+pub(super) struct LocalRun {
     /// The run's slots as bits; none if there is no run. Meaningless if it goes `beyond`.
-    slots: u64,
+    pub(super) slots: u64,
     /// Whether the run reaches into a later block, or begins there.
     beyond: bool,
 }
 
 #[inline(always)]
-fn local_run<M: Machine>(machine: M, meta: Meta, quotient: u32) -> LocalRun {
-    // All ones if there is a run: to be used as a mask, for half of the queries find none.
-    let occupied = (meta.occupieds >> quotient & 1).wrapping_neg();
-    // The borders before and behind the run; 0 for those beyond this block.
-    let borders = machine.deposit(3 << meta.runs_below(quotient), meta.borders());
+pub(super) fn local_run<S: Shape, M: Machine>(
+    shape: S,
+    machine: M,
+    block: &[u64],
+    quotient: u32,
+) -> LocalRun {
+    // Nothing looks at occupieds above the quotient, so they need not be cut off.
+    let occupieds = block::read_loosely(block, OCCUPIEDS_AT, shape.slots());
+    let occupied = occupieds >> quotient & 1;
+    // What `Meta::borders` says, with the bit below the runends in the place of the first border.
+    let borders = block::runends_and_below(shape, block) | 1;
+    let borders = borders & u64::MAX << block::offset(block);
+    // The borders before and behind the run; 0 for those beyond this block, and if there is no run.
+    let borders = machine.deposit(3 * (occupied << rank(occupieds, quotient)), borders);
     let first = borders & borders.wrapping_neg();
     let behind = borders ^ first;
-    let run = behind.wrapping_sub(first) & u64::MAX << quotient;
-    let beyond = (behind | !occupied) == 0;
-    LocalRun { slots: run & occupied, beyond }
+    let slots = behind.wrapping_sub(first) & u64::MAX << quotient;
+    // There is a run, but no border behind it.
+    LocalRun { slots, beyond: behind < occupied }
 }
 
-impl<S: Shape, M: Machine> View<'_, S, M> {
+impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     /// The flag of a quotient.
     #[inline(always)]
     pub(super) fn flag(self, quotient: u64) -> bool {
@@ -41,34 +52,21 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
         block::bit(self.block(index), self.shape.code_at(), flags, in_block.min(flags - 1))
     }
 
-    /// Whether the item is stored; `None` if the run reaches into later blocks, and
-    /// [`contains_beyond`](Self::contains_beyond) must be asked.
-    #[inline(always)]
-    pub(super) fn contains_locally(self, quotient: u64, remainder: u64) -> Option<bool> {
-        let (index, slots) = self.local_run(quotient)?;
-        Some(self.machine.matches(self.shape, self.block(index), remainder, slots) != 0)
-    }
-
     /// The block of a quotient, and the slots of the quotient's run in it; `None` if it reaches into later blocks.
     #[inline(always)]
-    pub(super) fn local_run(self, quotient: u64) -> Option<(usize, u64)> {
+    pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], u64)> {
         let (index, in_block) = self.shape.split(quotient);
-        let run = local_run(self.machine, self.meta(index), in_block);
-        if run.beyond { None } else { Some((index, run.slots)) }
-    }
-
-    /// Whether the item is stored, wherever its run lies.
-    #[inline(always)]
-    pub(super) fn contains_beyond(self, quotient: u64, remainder: u64) -> bool {
-        self.any_part(quotient, |index, slots| {
-            self.machine.matches(self.shape, self.block(index), remainder, slots) != 0
-        })
+        // A quotient that the table does not have is left to the cold function, which panics: the hot ones then have
+        // no reason to touch the stack.
+        let block = self.shape.get_block(self.words, index)?;
+        let run = local_run(self.shape, self.machine, block, in_block);
+        if run.beyond { None } else { Some((block, run.slots)) }
     }
 
     /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says
     /// `true`; whether it did.
     #[inline(always)]
-    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(usize, u64) -> bool) -> bool {
+    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(&'t [u64], u64) -> bool) -> bool {
         let (index, in_block) = self.shape.split(quotient);
         let meta = self.meta(index);
         if !meta.is_occupied(in_block) {
@@ -96,7 +94,7 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
             let runends = self.meta(index).runends & slots;
             let last = runends & runends.wrapping_neg();
             let run = slots & (last << 1).wrapping_sub(1);
-            if visit(index, run & low(self.shape)) {
+            if visit(self.block(index), run & low(self.shape)) {
                 return true;
             }
             if last != 0 {

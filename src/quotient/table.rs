@@ -21,8 +21,8 @@ use crate::{BuildError, InvariantError, error::ensure};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::{Geometry, Shape};
-use super::operations::Operations;
-use super::probe::Probes;
+use super::operations::{Operations, Query};
+use super::probe::Probe;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -32,8 +32,9 @@ pub(crate) struct Table {
     pub(super) shape: Geometry,
     /// The operations for this shape on this processor.
     pub(super) operations: &'static Operations,
-    /// The same for filters that keep values.
-    pub(super) probes: &'static Probes,
+    /// The operation for what is asked: `operations.query(probe)`.
+    pub(super) query: Query,
+    pub(super) probe: Probe,
     /// m: how many quotients there are. Slots from here on are the tail.
     pub(super) slots: u64,
     /// How many bits of a fraction are worth using, which follows from `slots`.
@@ -93,17 +94,17 @@ impl Table {
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
         };
-        let isa = Isa::detect();
-        let (operations, probes) = (Operations::choose(isa, shape), Probes::choose(isa, shape));
-        let fraction_bits = fraction_bits(slots);
-        Ok(Self { words, shape, operations, probes, slots, fraction_bits, blocks, len: 0 })
+        let operations = Operations::choose(Isa::detect(), shape);
+        let (probe, fraction_bits) = (Probe::Plain, fraction_bits(slots));
+        let query = operations.query(probe);
+        Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
     pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
         self.operations = Operations::choose(isa, self.shape);
-        self.probes = Probes::choose(isa, self.shape);
+        self.set_probe(self.probe);
         self
     }
 
@@ -152,7 +153,7 @@ impl Table {
     /// The remainder of a fraction: its leading r bits.
     #[inline(always)]
     pub(crate) fn remainder_of(&self, fraction: u64) -> u64 {
-        fraction >> (64 - self.shape.remainder_bits())
+        self.shape.remainder_of(fraction)
     }
 
     /// Asks the processor to fetch the block of a quotient.

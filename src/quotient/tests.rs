@@ -73,6 +73,20 @@ fn drive(slots: u64, remainder_bits: u32, coded: bool, isa: Isa, steps: usize, s
         let before = layout(&table);
         if random.below(10) < if fill { 8 } else { 2 } {
             let gap = table.gap(quotient);
+            if random.one_in(2) {
+                let known = model.0.get(&quotient).is_some_and(|run| run.contains(&remainder));
+                let inserted = table.insert_fresh(quotient, remainder);
+                // Possible without looking at another block: the gap lies in the quotient's own.
+                assert_eq!(inserted, !known && table.block_of(gap.end).0 == table.block_of(quotient).0);
+                if inserted {
+                    model.0.entry(quotient).or_default().push(remainder);
+                    check_shift(&before, &layout(&table), gap, true);
+                    check(&table, &model);
+                } else {
+                    assert_eq!(before, layout(&table));
+                }
+                continue;
+            }
             let shift = table.insert(quotient, remainder).unwrap();
             assert_eq!(gap, shift);
             model.0.entry(quotient).or_default().push(remainder);
@@ -106,6 +120,20 @@ fn table_agrees_with_the_model_in_every_shape() {
             for coded in [false, true] {
                 drive(slots, remainder_bits, coded, isa, 600, u64::from(remainder_bits) + slots);
             }
+        }
+    }
+}
+
+#[test]
+fn an_item_is_fresh_only_in_a_block_without_code() {
+    for isa in Isa::available() {
+        for remainder_bits in [5, 8, 12] {
+            let mut table = Table::new(100, remainder_bits, true).unwrap().with_isa(isa);
+            table.set_code(table.block_of(3).0, 1);
+            assert!(!table.insert_fresh(3, 1));
+            table.set_code(table.block_of(3).0, 0);
+            assert!(table.insert_fresh(3, 1) && !table.insert_fresh(3, 1) && table.insert_fresh(3, 2));
+            assert_eq!(table.len(), 2);
         }
     }
 }

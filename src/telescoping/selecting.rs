@@ -7,10 +7,9 @@
 //!
 //! The string has no end, so chunks never repeat.
 
-use crate::bits::low_mask;
 use crate::coding::{Selector, Selectors};
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, CHUNK_LEVELS, CHUNKS, Place, Table};
+use crate::quotient::{CHUNKS, HIGHEST_CHUNK, Probe, Table};
 use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
 use crate::{BuildError, KeyHasher};
 
@@ -47,25 +46,11 @@ impl SelectingExplicitly {
     }
 }
 
-/// The answer while all selectors are 0: the plain filter's.
-#[inline(always)]
-fn plain_answer(table: &Table, place: Place) -> Answer {
-    if table.contains(place.quotient, table.remainder_of(place.fraction)) { Answer::Yes } else { Answer::No }
-}
-
-/// The answer for remainders of a byte while no selector is beyond `highest`, which is from 1 to 6.
-#[inline(always)]
-fn answer_chunks(table: &Table, highest: u32, place: Place, lo: u64) -> Answer {
-    let bits = table.fraction_bits();
-    let chunks = if 8 * (highest + 1) <= bits {
-        place.fraction
-    } else {
-        // What `HashString::first_word` says, without the string.
-        place.fraction & !low_mask(64 - bits) | lo.checked_shr(bits).unwrap_or(0)
-    };
-    // One chunk more than the highest selector, rounded up to what there is.
-    let level = (highest as usize).min(CHUNK_LEVELS.len()) - 1;
-    table.answer_chunks(level, place.quotient, chunks)
+/// The probe for selectors of at least 1 and at most `highest`, if there is one that needs no more than the fraction.
+fn probe_of_chunks(table: &Table, highest: u32) -> Option<Probe> {
+    let has =
+        table.remainder_bits() == 8 && highest <= HIGHEST_CHUNK && 8 * (highest + 1) <= table.fraction_bits();
+    has.then_some(Probe::Chunks(highest))
 }
 
 /// The chunk of a selector.
@@ -121,13 +106,11 @@ impl Scheme for Selecting {
         0
     }
 
-    #[inline(always)]
-    fn answer(&self, table: &Table, values: &Self::Store, place: Place, _: u64) -> Answer {
-        if values.highest() == 0 {
-            return plain_answer(table, place);
+    fn probe(&self, table: &Table, values: &Self::Store) -> Probe {
+        match values.highest() {
+            0 => Probe::Plain,
+            highest => probe_of_chunks(table, highest).unwrap_or(Probe::UnlessCoded),
         }
-        // While the code of a block is 0, the plain filter's answer is the answer.
-        table.answer_unless_coded(place.quotient, table.remainder_of(place.fraction))
     }
 
     fn settle<H: KeyHasher>(
@@ -137,9 +120,10 @@ impl Scheme for Selecting {
         quotient: u64,
         key: &HashString<'_, H>,
     ) -> bool {
-        let Some((block, mut slots)) = table.local_run(quotient) else {
+        let Some(mut slots) = table.local_run(quotient) else {
             return contains_anywhere(self, table, values, quotient, key);
         };
+        let (block, _) = table.block_of(quotient);
         let code = table.code(block);
         if self.remainder_bits == 8 && code != values.mark() {
             slots = table.narrow(block, slots, key.first_word());
@@ -180,14 +164,10 @@ impl Scheme for SelectingExplicitly {
         0
     }
 
-    #[inline(always)]
-    fn answer(&self, table: &Table, values: &ExplicitValues, place: Place, lo: u64) -> Answer {
-        match values.largest().into() {
-            0 => plain_answer(table, place),
-            largest if self.remainder_bits == 8 && largest < CHUNKS => {
-                answer_chunks(table, largest, place, lo)
-            }
-            _ => Answer::Ask,
+    fn probe(&self, table: &Table, values: &ExplicitValues) -> Probe {
+        match values.largest() {
+            0 => Probe::Plain,
+            largest => probe_of_chunks(table, largest.into()).unwrap_or(Probe::Occupied),
         }
     }
 
@@ -198,9 +178,10 @@ impl Scheme for SelectingExplicitly {
         quotient: u64,
         key: &HashString<'_, H>,
     ) -> bool {
-        let Some((block, mut slots)) = table.local_run(quotient) else {
+        let Some(mut slots) = table.local_run(quotient) else {
             return contains_anywhere(self, table, values, quotient, key);
         };
+        let (block, _) = table.block_of(quotient);
         if self.remainder_bits == 8 && u32::from(values.largest()) < CHUNKS {
             slots = table.narrow(block, slots, key.first_word());
         }

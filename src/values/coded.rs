@@ -120,6 +120,11 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         self.adapted == 0 || blocks.all(|block| table.code(block) == 0)
     }
 
+    #[inline(always)]
+    fn are_initial_where_code_is_0(&self) -> bool {
+        true
+    }
+
     fn any(&self, table: &Table, run: Run, mut visit: impl FnMut(u64, L::Letter) -> bool) -> bool {
         let per_block = u64::from(table.slots_per_block());
         let mut first = run.first;

@@ -45,9 +45,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
-        let place = self.table.locate(digest.hi);
         // One branch, nearly never taken: yes or no is the value of the answer.
-        let answer = self.scheme.answer(&self.table, &self.values, place, digest.lo);
+        let answer = self.table.answer(self.table.locate(digest.hi));
         if answer == Answer::Ask {
             return self.settle(digest);
         }
@@ -55,6 +54,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// Apart from its caller, which shall need few registers.
+    #[cold]
     #[inline(never)]
     fn settle(&self, digest: Digest) -> bool {
         let (quotient, key) = self.locate(digest);
@@ -112,6 +112,27 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let digest = self.hasher.digest(key);
+        let Place { quotient, fraction } = self.table.locate(digest.hi);
+        // At the initial value every scheme has the same remainder.
+        if self.table.len() < self.capacity
+            && self.values.are_initial_where_code_is_0()
+            && self.table.insert_fresh(quotient, self.table.remainder_of(fraction))
+        {
+            let push = [Change::Push { address: quotient, key }];
+            let written = remote.apply(&push).map_err(AdaptiveError::Remote);
+            return self.inserted(quotient, written);
+        }
+        self.insert_anywhere(digest, key, remote)
+    }
+
+    /// [`insert`](Self::insert) for the keys that the block of their quotient does not suffice for.
+    #[inline(never)]
+    fn insert_anywhere<R: Remote>(
+        &mut self,
+        digest: Digest,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
         let mut place = self.table.locate(digest.hi);
         if self.contains_digest(digest) && self.read(place.quotient, key, remote)?.rank.is_some() {
             return Ok(false);
@@ -120,13 +141,11 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
             self.make_room(remote)?;
             place = self.table.locate(digest.hi);
         }
-        // At the initial value every scheme has the same remainder.
         let (quotient, remainder) = (place.quotient, self.table.remainder_of(place.fraction));
         let bytes = self.table.memory_bits() / 8;
         let shift =
             self.table.insert(quotient, remainder).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
-        // The table has the key now, and gives it back if anything fails. A free slot has the initial value, and so
-        // has the new item: without a shift values stay as they are.
+        // A free slot has the initial value, and so has the new item: without a shift values stay as they are.
         let unmoved = shift.at == shift.end
             || self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end));
         let push = [Change::Push { address: quotient, key }];
@@ -135,6 +154,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         } else {
             self.insert_values(quotient, shift, &push, remote)
         };
+        self.inserted(quotient, written)
+    }
+
+    /// The table has the key of this quotient, and gives it back if anything else failed.
+    #[inline]
+    fn inserted<E>(
+        &mut self,
+        quotient: u64,
+        written: Result<(), AdaptiveError<E>>,
+    ) -> Result<bool, AdaptiveError<E>> {
         match written {
             Ok(()) => Ok(true),
             Err(error) => {
@@ -298,7 +327,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// Makes a plan true. Returns how many blocks went to a side table.
     pub(super) fn commit(&mut self, plan: &Plan<ValueOf<S>>) -> usize {
         self.resets += plan.resets.len() as u64;
-        plan.commit(&mut self.values, &mut self.table)
+        let spills = plan.commit(&mut self.values, &mut self.table);
+        self.choose_probe();
+        spills
+    }
+
+    /// Values have changed: lets queries look for what the slots now hold.
+    pub(super) fn choose_probe(&mut self) {
+        let probe = self.scheme.probe(&self.table, &self.values);
+        if probe != self.table.probe() {
+            self.table.set_probe(probe);
+        }
     }
 
     /// Removes all keys and repairs from filter and remote.
@@ -308,12 +347,15 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
         self.table.clear();
         self.values = values;
+        self.choose_probe();
         Ok(())
     }
 
     pub(crate) fn verify(&self) -> Result<(), InvariantError> {
         self.table.verify()?;
         self.values.verify(&self.table)?;
+        let (probe, needed) = (self.table.probe(), self.scheme.probe(&self.table, &self.values));
+        ensure!(probe == needed, "queries look for {probe:?}, but values ask for {needed:?}");
         // Only slots in use have values.
         let mut in_use = 0;
         for (_, run) in self.table.runs() {

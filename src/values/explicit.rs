@@ -51,6 +51,12 @@ impl ValueStore for ExplicitValues {
         self.adapted == 0 || self.values.iter().take(span.end).skip(span.start).all(|&value| value == 0)
     }
 
+    /// Such a table has no codes, so all of them are 0.
+    #[inline(always)]
+    fn are_initial_where_code_is_0(&self) -> bool {
+        self.adapted == 0
+    }
+
     #[inline]
     fn any(&self, _: &Table, run: Run, mut visit: impl FnMut(u64, u8) -> bool) -> bool {
         run.slots().any(|slot| visit(slot, self.get(slot)))

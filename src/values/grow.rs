@@ -59,6 +59,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let changes: Vec<Change<'_>> = std::iter::once(Change::Clear).chain(pushes).collect();
         remote.apply(&changes).map_err(AdaptiveError::Remote)?;
         (self.table, self.values, self.capacity) = (table, store, capacity);
+        self.choose_probe();
         self.resets += resets;
         Ok(())
     }

@@ -23,7 +23,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::hash_string::HashString;
-use crate::quotient::{Answer, Place, Run, Table};
+use crate::quotient::{Probe, Run, Table};
 use crate::{InvariantError, KeyHasher};
 
 pub(crate) use self::core::Core;
@@ -50,6 +50,9 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
 
     /// Whether all values of these blocks are initial. Cheap: says so of code 0 without decoding.
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool;
+
+    /// Whether a block whose code is 0 has initial values only.
+    fn are_initial_where_code_is_0(&self) -> bool;
 
     /// Calls `visit` with each slot of a run and its value until it says `true`; whether it did.
     fn any(&self, table: &Table, run: Run, visit: impl FnMut(u64, Self::Value) -> bool) -> bool;
@@ -109,9 +112,8 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
 
-    /// Whether some slot accepts the key that belongs to `place` and whose digest ends with `lo`, as far as remainders
-    /// tell.
-    fn answer(&self, table: &Table, values: &Self::Store, place: Place, lo: u64) -> Answer;
+    /// How much the remainders can tell while the slots have these values.
+    fn probe(&self, table: &Table, values: &Self::Store) -> Probe;
 
     /// Whether some slot of the quotient accepts the key, by remainders and values.
     fn settle<H: KeyHasher>(

@@ -16,6 +16,13 @@ use super::geometry::Shape;
 ///
 /// The provided versions are plain Rust; the others must do the same.
 pub(super) trait Machine: Copy {
+    /// The proof that the processor has this machine's instructions.
+    ///
+    /// # Safety
+    ///
+    /// It must have them.
+    unsafe fn new() -> Self;
+
     /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`.
     fn deposit(self, bits: u64, places: u64) -> u64;
 
@@ -69,6 +76,11 @@ pub(super) trait Machine: Copy {
 pub(super) struct Portable;
 
 impl Machine for Portable {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self
+    }
+
     #[inline(always)]
     fn deposit(self, bits: u64, places: u64) -> u64 {
         bits::deposit(bits, places)

@@ -6,10 +6,11 @@
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_set1_epi8, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
-    _mm512_mask_blend_epi8, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8, _mm512_maskz_mov_epi8,
-    _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512,
-    _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512, _pdep_u64,
+    _mm256_set_epi64x, _mm256_set1_epi8, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask,
+    _mm512_loadu_si512, _mm512_mask_blend_epi8, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8,
+    _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8,
+    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512,
+    _mm512_zextsi256_si512, _pdep_u64,
 };
 
 use crate::bits::low_mask;
@@ -30,25 +31,12 @@ pub(in super::super) struct Avx2(());
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Avx512(());
 
-macro_rules! proofs {
-    ($($machine:ident)*) => {$(
-        impl $machine {
-            /// The proof that the processor has this machine's instructions.
-            ///
-            /// # Safety
-            ///
-            /// It must have them.
-            #[inline(always)]
-            pub(in super::super) unsafe fn new() -> Self {
-                Self(())
-            }
-        }
-    )*};
-}
-
-proofs!(Bmi2 Avx2 Avx512);
-
 impl Machine for Bmi2 {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(())
+    }
+
     #[inline(always)]
     fn deposit(self, bits: u64, places: u64) -> u64 {
         // SAFETY: `self` proves BMI2.
@@ -57,6 +45,11 @@ impl Machine for Bmi2 {
 }
 
 impl Machine for Avx2 {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(())
+    }
+
     #[inline(always)]
     fn deposit(self, bits: u64, places: u64) -> u64 {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
@@ -79,6 +72,11 @@ impl Machine for Avx2 {
 }
 
 impl Machine for Avx512 {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(())
+    }
+
     #[inline(always)]
     fn deposit(self, bits: u64, places: u64) -> u64 {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
@@ -124,10 +122,10 @@ impl Machine for Avx512 {
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
         let first = shape.remainders_at() / 8;
-        // The first 16 bytes hold the metadata, and whatever of code and remainders begins in them.
-        let mut head = [block[0], block[1]];
+        // The metadata end where the remainders begin: at byte 18 or before.
+        let mut head = [block[0], block[1], block[2]];
         block::set_meta(shape, &mut head, meta);
-        let head_bytes = low_mask(first.min(16));
+        let head_bytes = low_mask(first);
         let moved = (low_mask(end + 1) & !low_mask(at + 1)) << first;
         let line: &mut [u64; 8] = as_line_mut(block);
         // SAFETY: `self` proves AVX-512 BW and VBMI, and the line has 64 bytes.
@@ -136,7 +134,12 @@ impl Machine for Avx512 {
             let up = _mm512_permutexvar_epi8(one_down(), old);
             let new = _mm512_mask_blend_epi8(moved, old, up);
             let new = _mm512_mask_set1_epi8(new, 1 << (first + at), remainder as i8);
-            let head = _mm512_zextsi128_si512(_mm_set_epi64x(head[1] as i64, head[0] as i64));
+            let head = head.map(u64::cast_signed);
+            let head = if first <= 16 {
+                _mm512_zextsi128_si512(_mm_set_epi64x(head[1], head[0]))
+            } else {
+                _mm512_zextsi256_si512(_mm256_set_epi64x(0, head[2], head[1], head[0]))
+            };
             let new = _mm512_mask_blend_epi8(head_bytes, new, head);
             _mm512_storeu_si512(line.as_mut_ptr().cast(), new);
         }

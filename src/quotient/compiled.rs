@@ -1,0 +1,193 @@
+//! The hot operations of the table, compiled for every machine.
+//!
+//! Each is a pair: a function that settles the matter in one block, and a cold one that goes on to others. They
+//! are kept apart so that the hot one needs few registers and no stack.
+
+use crate::FullError;
+
+use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::machine::Machine;
+use super::operations::Operations;
+use super::probe::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessCoded};
+use super::table::{Run, Shift, Table};
+use super::view::View;
+
+/// A shape that is the same for all tables, or is known to the table.
+trait ShapeOf: Shape {
+    /// The shape of a table, which must have one of this type.
+    fn of(table: &Table) -> Self;
+}
+
+impl<const SLOTS: u32> ShapeOf for ByteLine<SLOTS> {
+    #[inline(always)]
+    fn of(_: &Table) -> Self {
+        Self
+    }
+}
+
+impl ShapeOf for Geometry {
+    #[inline(always)]
+    fn of(table: &Table) -> Self {
+        table.shape
+    }
+}
+
+impl<const WORDS: usize> ShapeOf for BlocksOf<WORDS> {
+    #[inline(always)]
+    fn of(table: &Table) -> Self {
+        Self(table.shape)
+    }
+}
+
+/// Compiles all operations for one machine, in a module with a function that lists those for a type of shapes.
+macro_rules! compile {
+    ($module:ident, $machine:path $(, #[$features:meta])?) => {
+        mod $module {
+            use super::{
+                Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
+                Question, Run, ShapeOf, Shift, Table, UnlessCoded, View,
+            };
+            use $machine as This;
+
+            pub(super) const fn operations<S: ShapeOf>() -> Operations {
+                Operations {
+                    contains: contains::<S>,
+                    plain: query::<S, Plain>,
+                    matching: query::<S, Matching>,
+                    chunks: [
+                        query::<S, Chunks<2>>,
+                        query::<S, Chunks<3>>,
+                        query::<S, Chunks<4>>,
+                        query::<S, Chunks<5>>,
+                    ],
+                    unless_coded: query::<S, UnlessCoded>,
+                    occupied: query::<S, Occupied>,
+                    flagged: query::<S, Flagged>,
+                    narrow: narrow::<S>,
+                    run: run::<S>,
+                    local_run: local_run::<S>,
+                    insert: insert::<S>,
+                    insert_fresh: insert_fresh::<S>,
+                }
+            }
+
+            #[inline]
+            $(#[$features])?
+            fn machine() -> This {
+                // SAFETY: this function's features are the machine's.
+                unsafe { This::new() }
+            }
+
+            #[inline]
+            $(#[$features])?
+            fn view<S: ShapeOf>(table: &Table) -> View<'_, S, This> {
+                table.view(S::of(table), machine())
+            }
+
+            $(#[$features])?
+            fn query<S: ShapeOf, Q: Question>(table: &Table, quotient: u64, fraction: u64) -> Answer {
+                match Q::local(view::<S>(table), quotient, fraction) {
+                    Some(answer) => answer,
+                    None => query_anywhere::<S, Q>(table, quotient, fraction),
+                }
+            }
+
+            $(#[$features])?
+            fn contains<S: ShapeOf>(table: &Table, quotient: u64, fraction: u64) -> bool {
+                match Plain::local(view::<S>(table), quotient, fraction) {
+                    Some(answer) => answer == Answer::Yes,
+                    None => contains_anywhere::<S>(table, quotient, fraction),
+                }
+            }
+
+            #[cold]
+            #[inline(never)]
+            $(#[$features])?
+            fn contains_anywhere<S: ShapeOf>(table: &Table, quotient: u64, fraction: u64) -> bool {
+                Plain::anywhere(view::<S>(table), quotient, fraction) == Answer::Yes
+            }
+
+            #[cold]
+            #[inline(never)]
+            $(#[$features])?
+            fn query_anywhere<S: ShapeOf, Q: Question>(table: &Table, quotient: u64, fraction: u64) -> Answer {
+                Q::anywhere(view::<S>(table), quotient, fraction)
+            }
+
+            $(#[$features])?
+            fn narrow<S: ShapeOf>(table: &Table, block: usize, slots: u64, chunks: u64) -> u64 {
+                let view = view::<S>(table);
+                view.machine.matches_any::<S, CHUNKS>(view.shape, view.block(block), chunks, slots)
+            }
+
+            $(#[$features])?
+            fn run<S: ShapeOf>(table: &Table, quotient: u64) -> Option<Run> {
+                view::<S>(table).run(quotient)
+            }
+
+            $(#[$features])?
+            fn local_run<S: ShapeOf>(table: &Table, quotient: u64) -> Option<u64> {
+                view::<S>(table).local_run(quotient).map(|(_, slots)| slots)
+            }
+
+            $(#[$features])?
+            fn insert<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
+                match table.insert_locally(S::of(table), machine(), quotient, remainder) {
+                    Some(shift) => Ok(shift),
+                    None => insert_beyond::<S>(table, quotient, remainder),
+                }
+            }
+
+            #[cold]
+            #[inline(never)]
+            $(#[$features])?
+            fn insert_beyond<S: ShapeOf>(
+                table: &mut Table,
+                quotient: u64,
+                remainder: u64,
+            ) -> Result<Shift, FullError> {
+                table.insert_beyond(S::of(table), machine(), quotient, remainder)
+            }
+
+            $(#[$features])?
+            fn insert_fresh<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> bool {
+                table.insert_fresh_locally(S::of(table), machine(), quotient, remainder)
+            }
+        }
+    };
+}
+
+compile!(portable, crate::quotient::machine::Portable);
+
+/// Any shape on any processor.
+pub(super) static PORTABLE: Operations = portable::operations::<Geometry>();
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use super::*;
+
+    compile!(
+        bmi2,
+        crate::quotient::machine::x86::Bmi2,
+        #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    );
+    compile!(
+        avx2,
+        crate::quotient::machine::x86::Avx2,
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+    );
+    compile!(
+        avx512,
+        crate::quotient::machine::x86::Avx512,
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    );
+
+    pub(in super::super) static BMI2_OF_4: Operations = bmi2::operations::<BlocksOf<4>>();
+    pub(in super::super) static BMI2_OF_8: Operations = bmi2::operations::<BlocksOf<8>>();
+    pub(in super::super) static BMI2_OF_16: Operations = bmi2::operations::<BlocksOf<16>>();
+    pub(in super::super) static BMI2: Operations = bmi2::operations::<Geometry>();
+    pub(in super::super) static AVX2_PLAIN: Operations = avx2::operations::<ByteLine<PLAIN_SLOTS>>();
+    pub(in super::super) static AVX2_CODED: Operations = avx2::operations::<ByteLine<CODED_SLOTS>>();
+    pub(in super::super) static AVX512_PLAIN: Operations = avx512::operations::<ByteLine<PLAIN_SLOTS>>();
+    pub(in super::super) static AVX512_CODED: Operations = avx512::operations::<ByteLine<CODED_SLOTS>>();
+}
