@@ -188,7 +188,7 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
             self.prefetch(digest);
             digest
         };
-        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {

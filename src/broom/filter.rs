@@ -212,8 +212,9 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     #[inline(always)]
-    fn contains_at(&self, digest: Digest, place: Place) -> bool {
-        self.local.table().answer(place) != Answer::No && self.contains_fully(digest, place)
+    fn contains_key_at<K: Key + ?Sized>(&self, key: &K, place: Place) -> bool {
+        self.local.table().answer(place) != Answer::No
+            && key.with_bytes(|bytes| self.contains_after_all(bytes, place))
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -291,26 +292,24 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_at(digest, self.place(digest))
+        let place = self.place(digest);
+        self.local.table().answer(place) != Answer::No && self.contains_fully(digest, place)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
     /// few other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        let place = self.place(key.with_bytes(|bytes| self.digest(bytes)));
-        self.local.table().answer(place) != Answer::No
-            && key.with_bytes(|bytes| self.contains_after_all(bytes, place))
+        self.contains_key_at(key, self.place(key.with_bytes(|bytes| self.digest(bytes))))
     }
 
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         let prepare = |key: &K| {
-            let digest = key.with_bytes(|bytes| self.digest(bytes));
-            let place = self.place(digest);
+            let place = self.place(key.with_bytes(|bytes| self.digest(bytes)));
             self.local.table().prefetch(place.quotient);
-            (digest, place)
+            place
         };
-        batch::contains_many(keys, answers, prepare, |(digest, place)| self.contains_at(digest, place));
+        batch::contains_many(keys, answers, prepare, |key, place| self.contains_key_at(key, place));
     }
 
     fn len(&self) -> usize {

@@ -303,7 +303,7 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
             self.levels.prefetch(digest);
             digest
         };
-        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {

@@ -380,7 +380,7 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
             self.table.prefetch(place);
             place
         };
-        batch::contains_many(keys, answers, prepare, |place| self.table.contains(place));
+        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
     }
 
     fn len(&self) -> usize {

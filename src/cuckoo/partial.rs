@@ -157,7 +157,7 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
             self.table.prefetch(place);
             place
         };
-        batch::contains_many(keys, answers, prepare, |place| self.table.contains(place));
+        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
     }
 
     fn len(&self) -> usize {

@@ -246,7 +246,7 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
             self.table.prefetch(place.quotient);
             place
         };
-        batch::contains_many(keys, answers, prepare, |place| self.table.contains_place(place));
+        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains_place(place));
     }
 
     fn len(&self) -> usize {

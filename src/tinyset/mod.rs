@@ -207,7 +207,7 @@ impl<H: KeyHasher> Filter for TinySet<H> {
             self.table.prefetch(place);
             place
         };
-        batch::contains_many(keys, answers, prepare, |place| self.table.contains(place));
+        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
     }
 
     fn len(&self) -> usize {

@@ -45,10 +45,15 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
+        self.contains_at(self.table.locate(digest.hi), || digest)
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         // One branch, nearly never taken: yes or no is the value of the answer.
-        let answer = self.table.answer(self.table.locate(digest.hi));
+        let answer = self.table.answer(place);
         if answer == Answer::Ask {
-            return self.settle(digest);
+            return self.settle(digest());
         }
         answer == Answer::Yes
     }
@@ -61,14 +66,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         self.scheme.settle(&self.table, &self.values, quotient, &key)
     }
 
+    /// Hands on places only: the other half of the digest is rarely needed, and the key is hashed again then.
     #[inline]
     pub(crate) fn contains_many<K: crate::Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         let prepare = |key: &K| {
-            let digest = self.hasher.digest_key(key);
-            self.table.prefetch(self.table.locate(digest.hi).quotient);
-            digest
+            let place = self.table.locate(self.hasher.digest_key(key).hi);
+            self.table.prefetch(place.quotient);
+            place
         };
-        batch::contains_many(keys, answers, prepare, |digest| self.contains_digest(digest));
+        batch::contains_many(keys, answers, prepare, |key, place| {
+            self.contains_at(place, || self.hasher.digest_key(key))
+        });
     }
 
     #[inline]
