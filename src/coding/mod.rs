@@ -64,13 +64,26 @@ pub(crate) struct BlockCode<L> {
     letters: L,
     /// The mark, and the size of the first interval: `2^bits − 1`.
     mark: u64,
+    /// What is left of the first interval after so many initial letters. It never grows.
+    ranges: [u64; SLOTS + 1],
+    /// By the length of an offset in bits: so many initial letters come first at least.
+    at_least: [u8; 65],
 }
+
+/// No block has more slots.
+const SLOTS: usize = 64;
 
 impl<L: Letters> BlockCode<L> {
     /// A code of 1 to 64 bits.
     pub(crate) fn new(letters: L, bits: u32) -> Self {
         debug_assert!((1..=64).contains(&bits));
-        Self { letters, mark: low_mask(bits) }
+        let mark = low_mask(bits);
+        let mut ranges = [mark; SLOTS + 1];
+        for slot in 0..SLOTS {
+            ranges[slot + 1] = letters.initial(ranges[slot]);
+        }
+        let at_least = std::array::from_fn(|len| leading(&ranges, low_mask(len as u32), 0) as u8);
+        Self { letters, mark, ranges, at_least }
     }
 
     /// The value of `bits` bits that is no code.
@@ -97,10 +110,21 @@ impl<L: Letters> BlockCode<L> {
     }
 
     /// The letters of a code, slot by slot without end: behind the last slot they are initial.
+    ///
+    /// The first letter that is not initial is found without the ones before it.
     #[inline]
     pub(crate) fn decode(&self, code: u64) -> Decode<L> {
-        Decode { letters: self.letters, range: self.mark, offset: code.min(self.mark - 1) }
+        let offset = code.min(self.mark - 1);
+        let at_least = self.at_least[(u64::BITS - offset.leading_zeros()) as usize];
+        let initial = leading(&self.ranges, offset, at_least.into());
+        Decode { letters: self.letters, range: self.ranges[initial], offset, initial }
     }
+}
+
+/// How many initial letters come first in a code, if it is known that there are `at_least` so many.
+#[inline]
+fn leading(ranges: &[u64; SLOTS + 1], code: u64, at_least: usize) -> usize {
+    (at_least..SLOTS).find(|&slot| code >= ranges[slot + 1]).unwrap_or(SLOTS)
 }
 
 /// An interval that is being narrowed, and where the code lies in it.
@@ -110,6 +134,8 @@ pub(crate) struct Decode<L> {
     range: u64,
     /// Below `range`. At 0 all further letters are initial.
     offset: u64,
+    /// So many initial letters come first, for which the interval has been narrowed already.
+    initial: usize,
 }
 
 impl<L: Letters> Iterator for Decode<L> {
@@ -117,20 +143,45 @@ impl<L: Letters> Iterator for Decode<L> {
 
     #[inline]
     fn next(&mut self) -> Option<L::Letter> {
+        self.nth(0)
+    }
+
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<L::Letter> {
+        let initial = L::Letter::default();
         if self.offset == 0 {
-            return Some(L::Letter::default());
+            return Some(initial);
+        }
+        if n < self.initial {
+            self.initial -= n + 1;
+            return Some(initial);
+        }
+        let skipped = n - std::mem::take(&mut self.initial);
+        for _ in 0..skipped {
+            self.step();
+        }
+        Some(self.step())
+    }
+}
+
+impl<L: Letters> Decode<L> {
+    /// The next letter.
+    #[inline]
+    fn step(&mut self) -> L::Letter {
+        if self.offset == 0 {
+            return L::Letter::default();
         }
         let initial = self.letters.initial(self.range);
         if self.offset < initial {
             self.range = initial;
-            return Some(L::Letter::default());
+            return L::Letter::default();
         }
         let (letter, share) = self.letters.letter_at(self.range, self.offset);
         self.range = share.size;
         // The lower end of a share is what `encode` uses; in a gap between shares (no code of ours, but bytes
         // from a file can be anything) the offset is cut down so that it stays below the range.
         self.offset = (self.offset - share.start).min(share.size - 1);
-        Some(letter)
+        letter
     }
 }
 
