@@ -146,7 +146,11 @@ impl Question for Flagged {
 
     #[inline(always)]
     fn local<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Option<Answer> {
-        if view.flag(quotient) { Some(Answer::Ask) } else { Plain::local(view, quotient, fraction) }
+        let (block, in_block) = view.home(quotient)?;
+        if view.flag_in(block, in_block) {
+            return Some(Answer::Ask);
+        }
+        Some(Self::part(view, block, view.run_in(block, in_block)?, fraction))
     }
 
     #[inline(always)]

@@ -43,24 +43,43 @@ pub(super) fn local_run<S: Shape, M: Machine>(
 }
 
 impl<'t, S: Shape, M: Machine> View<'t, S, M> {
-    /// The flag of a quotient.
+    /// The block of a quotient, and the quotient's number in it.
+    ///
+    /// `None` for a quotient that the table does not have: it is left to the cold functions, which panic, so that the hot
+    /// ones have no reason to touch the stack.
     #[inline(always)]
-    pub(super) fn flag(self, quotient: u64) -> bool {
+    pub(super) fn home(self, quotient: u64) -> Option<(&'t [u64], u32)> {
         let (index, in_block) = self.shape.split(quotient);
-        debug_assert!(self.shape.flags() > 0, "a table without codes has no flags");
-        let flags = self.shape.flags();
-        block::bit(self.block(index), self.shape.code_at(), flags, in_block.min(flags - 1))
+        Some((self.shape.get_block(self.words, index)?, in_block))
+    }
+
+    /// The slots of the run of a block's `quotient`-th quotient; `None` if it reaches into later blocks.
+    #[inline(always)]
+    pub(super) fn run_in(self, block: &[u64], quotient: u32) -> Option<u64> {
+        let run = local_run(self.shape, self.machine, block, quotient);
+        if run.beyond { None } else { Some(run.slots) }
     }
 
     /// The block of a quotient, and the slots of the quotient's run in it; `None` if it reaches into later blocks.
     #[inline(always)]
     pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], u64)> {
+        let (block, in_block) = self.home(quotient)?;
+        Some((block, self.run_in(block, in_block)?))
+    }
+
+    /// The flag of a block's `quotient`-th quotient.
+    #[inline(always)]
+    pub(super) fn flag_in(self, block: &[u64], quotient: u32) -> bool {
+        let flags = self.shape.flags();
+        debug_assert!(flags > 0, "a table without codes has no flags");
+        block::bit(block, self.shape.code_at(), flags, quotient.min(flags - 1))
+    }
+
+    /// The flag of a quotient.
+    #[inline(always)]
+    pub(super) fn flag(self, quotient: u64) -> bool {
         let (index, in_block) = self.shape.split(quotient);
-        // A quotient that the table does not have is left to the cold function, which panics: the hot ones then have
-        // no reason to touch the stack.
-        let block = self.shape.get_block(self.words, index)?;
-        let run = local_run(self.shape, self.machine, block, in_block);
-        if run.beyond { None } else { Some((block, run.slots)) }
+        self.flag_in(self.block(index), in_block)
     }
 
     /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says
