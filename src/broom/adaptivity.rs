@@ -3,9 +3,11 @@
 //! Adaptivity bits are stored apart from the rest of the fingerprints: a query comes here only after quotient and
 //! remainder have matched. Each block of the table has the strings of its slots in a few words (Lemma 29), and
 //! sixteen blocks form a *section*, whose words lie together. While a section has no adaptivity bits it is one null
-//! pointer.
+//! pointer. Which blocks have any is kept apart from all that, small enough for the nearest cache: most queries that
+//! come here need no more.
 //!
 //! ```text
+//! in_use     | 0 | 0 | 0100100000000000 | 0 | …     one bit for each block
 //! sections   | · | · | ● | · | …                    one pointer for 16 blocks
 //!                      └▶ sizes: 16 bytes, the words of each block's half (0: all its strings are empty)
 //!                         words: | bits, marks of block 0 | bits, marks of block 1 | …
@@ -21,6 +23,8 @@ pub(super) const SECTION: usize = 16;
 /// A string for every slot of a table; see the [module](self).
 #[derive(Debug, Clone)]
 pub(super) struct Adaptivity {
+    /// For each section which of its blocks have adaptivity bits.
+    in_use: Vec<u16>,
     sections: Vec<Option<Box<Section>>>,
     slots_per_block: usize,
     /// The length of all strings together.
@@ -69,9 +73,16 @@ impl Section {
 impl Adaptivity {
     /// Empty strings for all slots of a table.
     pub(super) fn new(table: &Table) -> Self {
-        let mut sections = Vec::new();
-        sections.resize_with(table.blocks().div_ceil(SECTION), || None);
-        Self { sections, slots_per_block: table.slots_per_block() as usize, bits: 0, strings: 0 }
+        let slots_per_block = table.slots_per_block() as usize;
+        let mut empty =
+            Self { in_use: Vec::new(), sections: Vec::new(), slots_per_block, bits: 0, strings: 0 };
+        empty.resize(table.blocks().div_ceil(SECTION));
+        empty
+    }
+
+    fn resize(&mut self, sections: usize) {
+        self.in_use.resize(sections, 0);
+        self.sections.resize_with(sections, || None);
     }
 
     /// The length of all strings together.
@@ -88,14 +99,13 @@ impl Adaptivity {
     pub(super) fn memory_bits(&self) -> usize {
         let section = |section: &Section| size_of::<Section>() + section.words.capacity() * 8;
         let heap: usize = self.sections.iter().flatten().map(|boxed| section(boxed)).sum();
-        (heap + self.sections.capacity() * 8) * 8
+        (heap + self.sections.capacity() * 8 + self.in_use.capacity() * 2) * 8
     }
 
     /// Whether a block has no adaptivity bits.
     #[inline]
     pub(super) fn is_plain(&self, block: usize) -> bool {
-        let section = self.sections.get(block / SECTION).and_then(Option::as_ref);
-        section.is_none_or(|section| section.sizes[block % SECTION] == 0)
+        self.in_use.get(block / SECTION).is_none_or(|in_use| in_use >> (block % SECTION) & 1 == 0)
     }
 
     /// The string of a slot.
@@ -155,8 +165,7 @@ impl Adaptivity {
 
     /// Takes the string of one slot of a block out and puts another one in at a second slot; those between move.
     fn rotate(&mut self, block: usize, out: u32, into: u32, string: BitString) -> BitString {
-        let section = self.sections.get(block / SECTION).and_then(Option::as_ref);
-        if string.is_empty() && section.is_none_or(|section| section.sizes[block % SECTION] == 0) {
+        if string.is_empty() && self.is_plain(block) {
             return string;
         }
         self.make_room(block, string.len() as usize);
@@ -181,14 +190,14 @@ impl Adaptivity {
         let slots = self.slots_per_block;
         if block / SECTION >= self.sections.len() {
             // The tail of the table has grown.
-            self.sections.resize_with(block / SECTION + 1, || None);
+            self.resize(block / SECTION + 1);
         }
         let section = self.sections[block / SECTION].get_or_insert_default();
-        let block = block % SECTION;
-        let used = section.strings(block).map_or(slots, Strings::used);
+        let used = section.strings(block % SECTION).map_or(slots, Strings::used);
         let size = (used + bits).div_ceil(64);
-        if size > usize::from(section.sizes[block]) {
-            section.resize(block, size, slots);
+        if size > usize::from(section.sizes[block % SECTION]) {
+            section.resize(block % SECTION, size, slots);
+            self.in_use[block / SECTION] |= 1 << (block % SECTION);
         }
     }
 
@@ -209,6 +218,9 @@ impl Adaptivity {
         if size == 0 || size + 1 < usize::from(section.sizes[block % SECTION]) {
             section.resize(block % SECTION, size, slots);
         }
+        if size == 0 {
+            self.in_use[block / SECTION] &= !(1 << (block % SECTION));
+        }
         if section.words.is_empty() {
             self.sections[block / SECTION] = None;
         }
@@ -225,6 +237,12 @@ impl Adaptivity {
         }
         ensure!(bits == self.bits, "{bits} adaptivity bits at the items, {} counted", self.bits);
         ensure!(strings == self.strings, "{strings} strings at the items, {} counted", self.strings);
+        for (section, &in_use) in self.sections.iter().zip(&self.in_use) {
+            let sizes = section.as_ref().map_or([0; SECTION], |section| section.sizes);
+            let found =
+                (0..SECTION).filter(|&block| sizes[block] > 0).fold(0, |bits, block| bits | 1 << block);
+            ensure!(found == in_use, "blocks {found:#b} of a section have words, {in_use:#b} are in use");
+        }
         let mut all = 0;
         for section in self.sections.iter().flatten() {
             for strings in (0..SECTION).filter_map(|block| section.strings(block)) {

@@ -1,7 +1,7 @@
 //! The broom filter's verbs.
 
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
-use crate::quotient::{Answer, Place, Run};
+use crate::quotient::{Answer, Place};
 use crate::{
     AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Seed, Xxh3,
     batch,
@@ -170,39 +170,38 @@ impl<H: KeyHasher> BroomFilter<H> {
         FullError { len: self.len(), capacity: self.capacity }
     }
 
-    /// What quotient and remainder say of a query for which there is something in the primary table, or perhaps
-    /// elsewhere. `None` if the whole hash is needed.
+    /// What quotient and remainder say of a query to which the primary table did not answer no. `None` if the whole
+    /// hash is needed.
     #[inline]
-    fn settle(&self, place: Place) -> Option<bool> {
+    fn settle(&self, place: Place, answer: Answer) -> Option<bool> {
         let (local, quotient) = (&self.local, place.quotient);
-        let remainder = local.table().remainder_of(place.fraction);
-        let found = match local.table().answer(place) {
-            Answer::No => return Some(false),
-            Answer::Yes => true,
-            Answer::Ask => local.table().contains(quotient, remainder),
-        };
         let Overflow::Secondary(secondary) = &local.overflow else { return None };
-        if !found {
-            let baseline = Baseline { quotient, remainder, rest: 0 };
-            // Only the flag was set, and nearly always for another remainder.
-            return if secondary.may_contain(baseline) { None } else { Some(false) };
+        if answer == Answer::Ask {
+            let remainder = local.table().remainder_of(place.fraction);
+            if !local.table().contains(quotient, remainder) {
+                let baseline = Baseline { quotient, remainder, rest: 0 };
+                // Only the flag was set, and nearly always for another remainder.
+                return if secondary.may_contain(baseline) { None } else { Some(false) };
+            }
         }
-        let plain = |run: Run| {
-            let block = |slot| local.table().block_of(slot).0;
-            (block(run.first)..=block(run.last)).all(|block| local.primary.strings.is_plain(block))
-        };
         // Without adaptivity bits in its blocks, a run needs no second look.
-        local.table().run(quotient).is_some_and(plain).then_some(true)
+        let plain = |slot: u64| local.primary.strings.is_plain(local.table().block_of(slot).0);
+        let is_plain = match local.table().local_run(quotient) {
+            Some(_) => plain(quotient),
+            None => local.table().run(quotient).is_some_and(|run| run.slots().all(plain)),
+        };
+        is_plain.then_some(true)
     }
 
     #[inline(never)]
-    fn contains_fully(&self, digest: Digest, place: Place) -> bool {
-        self.settle(place).unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
+    fn contains_fully(&self, digest: Digest, place: Place, answer: Answer) -> bool {
+        self.settle(place, answer)
+            .unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
     }
 
     #[inline(never)]
-    fn contains_after_all(&self, key: &[u8], place: Place) -> bool {
-        self.settle(place)
+    fn contains_after_all(&self, key: &[u8], place: Place, answer: Answer) -> bool {
+        self.settle(place, answer)
             .unwrap_or_else(|| self.local.find(&self.local.fingerprint(self.digest(key))).is_some())
     }
 
@@ -213,8 +212,8 @@ impl<H: KeyHasher> BroomFilter<H> {
 
     #[inline(always)]
     fn contains_key_at<K: Key + ?Sized>(&self, key: &K, place: Place) -> bool {
-        self.local.table().answer(place) != Answer::No
-            && key.with_bytes(|bytes| self.contains_after_all(bytes, place))
+        let answer = self.local.table().answer(place);
+        answer != Answer::No && key.with_bytes(|bytes| self.contains_after_all(bytes, place, answer))
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -293,7 +292,8 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
         let place = self.place(digest);
-        self.local.table().answer(place) != Answer::No && self.contains_fully(digest, place)
+        let answer = self.local.table().answer(place);
+        answer != Answer::No && self.contains_fully(digest, place, answer)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
