@@ -58,8 +58,13 @@ pub(super) trait Machine: Copy {
     /// remainders of a byte.
     #[inline(always)]
     fn matches_any<S: Shape, const N: u32>(self, shape: S, block: &[u64], chunks: u64, slots: u64) -> u64 {
-        let byte = |chunk: u32| chunks << (8 * chunk) >> 56;
-        (0..N).fold(0, |any, chunk| any | self.matches(shape, block, byte(chunk), slots))
+        // No closures: one that is not inlined would lose the machine's instructions.
+        let (mut any, mut chunk) = (0, 0);
+        while chunk < N {
+            any |= self.matches(shape, block, chunks << (8 * chunk) >> 56, slots);
+            chunk += 1;
+        }
+        any
     }
 
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
