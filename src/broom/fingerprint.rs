@@ -47,7 +47,7 @@ pub(super) enum Spot {
 #[derive(Debug, Clone)]
 pub(super) enum Overflow {
     /// Small remainders (5.3).
-    Secondary(Secondary),
+    Secondary(Box<Secondary>),
     /// Large remainders (5.4).
     BackYard(BackYard),
 }
@@ -89,7 +89,7 @@ impl<H: KeyHasher> Local<H> {
         let Shape { slots, table_bits, rest_bits } = shape;
         let primary = Level::new(slots, table_bits, rest_bits, true)?;
         let overflow = match rest_bits {
-            0 => Overflow::Secondary(Secondary::new(&primary.table, load)?),
+            0 => Overflow::Secondary(Box::new(Secondary::new(&primary.table, load)?)),
             _ => Overflow::BackYard(BackYard::new(slots)?),
         };
         Ok(Self {

@@ -67,7 +67,8 @@ macro_rules! compile {
                     run: run::<S>,
                     local_run: local_run::<S>,
                     insert: insert::<S>,
-                    insert_fresh: insert_fresh::<S>,
+                    insert_here: insert_in_block::<S, false>,
+                    insert_fresh: insert_in_block::<S, true>,
                 }
             }
 
@@ -150,8 +151,12 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn insert_fresh<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> bool {
-                table.insert_fresh_locally(S::of(table), machine(), quotient, remainder)
+            fn insert_in_block<S: ShapeOf, const FRESH: bool>(
+                table: &mut Table,
+                quotient: u64,
+                remainder: u64,
+            ) -> bool {
+                table.insert_in_block::<S, This, FRESH>(S::of(table), machine(), quotient, remainder)
             }
         }
     };

@@ -77,8 +77,11 @@ impl<H: KeyHasher> QuotientFilter<H> {
             self.grow()?;
         }
         let place = self.table.locate(digest.hi);
-        self.table.insert(place.quotient, self.table.remainder_of(place.fraction))?;
-        Ok(())
+        let remainder = self.table.remainder_of(place.fraction);
+        if self.table.insert_here(place.quotient, remainder) {
+            return Ok(());
+        }
+        self.table.insert(place.quotient, remainder).map(|_| ())
     }
 
     /// Removes a key, once; `false` if it was not there.

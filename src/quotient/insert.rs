@@ -69,9 +69,10 @@ impl Table {
         Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
     }
 
-    /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
+    /// [`insert_here`](Table::insert_here) or [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the
+    /// table's own.
     #[inline(always)]
-    pub(super) fn insert_fresh_locally<S: Shape, M: Machine>(
+    pub(super) fn insert_in_block<S: Shape, M: Machine, const FRESH: bool>(
         &mut self,
         shape: S,
         machine: M,
@@ -82,11 +83,13 @@ impl Table {
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
         let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
-        // With a gap in this block, the run is in it too.
-        let run = local_run(shape, machine, block, in_block).slots;
-        let known = machine.matches(shape, block, remainder, run) != 0;
-        if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
-            return false;
+        if FRESH {
+            // With a gap in this block, the run is in it too.
+            let run = local_run(shape, machine, block, in_block).slots;
+            let known = machine.matches(shape, block, remainder, run) != 0;
+            if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
+                return false;
+            }
         }
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;

@@ -28,6 +28,7 @@ pub(super) struct Operations {
     pub(super) run: unsafe fn(&Table, u64) -> Option<Run>,
     pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
     pub(super) insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
+    pub(super) insert_here: unsafe fn(&mut Table, u64, u64) -> bool,
     pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64) -> bool,
 }
 
@@ -144,6 +145,13 @@ impl Table {
     pub(crate) fn insert(&mut self, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert)(self, quotient, remainder) }
+    }
+
+    /// Inserts an item if its block has room for it, which is nearly always the case; else `false`, and nothing changes.
+    #[inline(always)]
+    pub(crate) fn insert_here(&mut self, quotient: u64, remainder: u64) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_here)(self, quotient, remainder) }
     }
 
     /// Inserts an item if its block alone can tell that this is all there is to do: the block has room for it and

@@ -74,10 +74,15 @@ fn drive(slots: u64, remainder_bits: u32, coded: bool, isa: Isa, steps: usize, s
         if random.below(10) < if fill { 8 } else { 2 } {
             let gap = table.gap(quotient);
             if random.one_in(2) {
+                let fresh = random.one_in(2);
                 let known = model.0.get(&quotient).is_some_and(|run| run.contains(&remainder));
-                let inserted = table.insert_fresh(quotient, remainder);
+                let inserted = match fresh {
+                    true => table.insert_fresh(quotient, remainder),
+                    false => table.insert_here(quotient, remainder),
+                };
                 // Possible without looking at another block: the gap lies in the quotient's own.
-                assert_eq!(inserted, !known && table.block_of(gap.end).0 == table.block_of(quotient).0);
+                let room = table.block_of(gap.end).0 == table.block_of(quotient).0;
+                assert_eq!(inserted, room && !(fresh && known));
                 if inserted {
                     model.0.entry(quotient).or_default().push(remainder);
                     check_shift(&before, &layout(&table), gap, true);

@@ -5,18 +5,16 @@
 //! functions that do.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm_set_epi64x, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
-    _mm256_set_epi64x, _mm256_set1_epi8, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask,
-    _mm512_loadu_si512, _mm512_mask_blend_epi8, _mm512_mask_set1_epi8, _mm512_mask_sub_epi8,
-    _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8,
-    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_storeu_si512, _mm512_zextsi128_si512,
-    _mm512_zextsi256_si512, _pdep_u64,
+    __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
+    _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_set1_epi8,
+    _mm512_mask_storeu_epi8, _mm512_mask_sub_epi8, _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8,
+    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_slli_epi64, _pdep_u64,
 };
 
 use crate::bits::low_mask;
 
-use super::super::block::{self, Meta};
-use super::super::geometry::Shape;
+use super::super::block::Meta;
+use super::super::geometry::{OCCUPIEDS_AT, Shape};
 use super::Machine;
 
 /// A processor with BMI1, BMI2, POPCNT and LZCNT.
@@ -118,30 +116,29 @@ impl Machine for Avx512 {
         (slot < slots).then_some(slot)
     }
 
-    /// One load, one permutation, one store: no loop over words whose length would be mispredicted.
+    /// One load, one permutation, one store: no loop over words whose length would be mispredicted. The metadata are
+    /// two words more: the first one, and the 8 bytes that end where the remainders begin.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
-        let first = shape.remainders_at() / 8;
-        // The metadata end where the remainders begin: at byte 18 or before.
-        let mut head = [block[0], block[1], block[2]];
-        block::set_meta(shape, &mut head, meta);
-        let head_bytes = low_mask(first);
-        let moved = (low_mask(end + 1) & !low_mask(at + 1)) << first;
+        let (first, slots) = (shape.remainders_at() / 8, shape.slots());
+        let changed = (low_mask(end + 1) & !low_mask(at)) << first;
         let line: &mut [u64; 8] = as_line_mut(block);
-        // SAFETY: `self` proves AVX-512 BW and VBMI, and the line has 64 bytes.
+        let head = line[0] & !low_mask(OCCUPIEDS_AT + slots)
+            | meta.occupieds << OCCUPIEDS_AT
+            | u64::from(meta.offset);
+        // SAFETY: `self` proves AVX-512 BW and VBMI. The line has 64 bytes, and its remainders begin at byte 14 or 18.
+        // The 8 bytes before them are read before anything is written: part of them is in `head`.
         unsafe {
-            let old = _mm512_loadu_si512(line.as_ptr().cast());
+            let bytes = line.as_mut_ptr().cast::<u8>();
+            let tail = bytes.add(first as usize - 8).cast::<u64>();
+            let below = low_mask(64 - slots);
+            let old_tail = if first < 16 { head >> (8 * (first - 8)) } else { tail.read_unaligned() };
+            let old = _mm512_loadu_si512(bytes.cast());
             let up = _mm512_permutexvar_epi8(one_down(), old);
-            let new = _mm512_mask_blend_epi8(moved, old, up);
-            let new = _mm512_mask_set1_epi8(new, 1 << (first + at), remainder as i8);
-            let head = head.map(u64::cast_signed);
-            let head = if first <= 16 {
-                _mm512_zextsi128_si512(_mm_set_epi64x(head[1], head[0]))
-            } else {
-                _mm512_zextsi256_si512(_mm256_set_epi64x(0, head[2], head[1], head[0]))
-            };
-            let new = _mm512_mask_blend_epi8(head_bytes, new, head);
-            _mm512_storeu_si512(line.as_mut_ptr().cast(), new);
+            let new = _mm512_mask_set1_epi8(up, 1 << (first + at), remainder as i8);
+            _mm512_mask_storeu_epi8(bytes.cast(), changed, new);
+            bytes.cast::<u64>().write_unaligned(head);
+            tail.write_unaligned(old_tail & below | meta.runends << (64 - slots));
         }
     }
 }
