@@ -196,3 +196,22 @@ impl Scheme for SelectingExplicitly {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Catches: a probe that looks for chunks which the fraction does not have.
+    use super::*;
+
+    #[test]
+    fn chunks_are_looked_for_as_far_as_the_fraction_reaches() {
+        // 39 bits of the fraction are worth using: four chunks.
+        let table = Table::new(1 << 25, 8, true).unwrap();
+        assert_eq!(probe_of_chunks(&table, 3), Some(Probe::Chunks(3)));
+        assert_eq!(probe_of_chunks(&table, 4), None);
+        let small = Table::new(1 << 10, 8, true).unwrap();
+        assert_eq!(probe_of_chunks(&small, 4), Some(Probe::Chunks(4)));
+        assert_eq!(probe_of_chunks(&small, 5), None);
+        let other = Table::new(1 << 10, 9, true).unwrap();
+        assert_eq!(probe_of_chunks(&other, 1), None);
+    }
+}
