@@ -93,6 +93,22 @@ pub(crate) fn remainder<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
     read(block, shape.remainders_at() + slot * shape.remainder_bits(), shape.remainder_bits())
 }
 
+/// The remainders from a slot on, the first in the lowest bits: as many as a [`Window`](super::geometry::Window) has,
+/// with anything above them, and 0 behind the end of the block. Anything for a slot that the block does not have.
+#[inline(always)]
+pub(crate) fn remainders_from<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
+    let bit = shape.remainders_at() + slot * shape.remainder_bits();
+    // A window at the end of the block begins earlier, and is shifted by more.
+    let byte = (bit as usize / 8).min((8 * block.len()).saturating_sub(8));
+    if cfg!(target_endian = "little") && byte + 8 <= 8 * block.len() {
+        // SAFETY: the 8 bytes end at or before the end of the block.
+        let word = unsafe { block.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
+        return word.wrapping_shr(bit - 8 * byte as u32);
+    }
+    let len = (64 * block.len() as u32).saturating_sub(bit).min(57);
+    if len == 0 { 0 } else { read(block, bit, len) }
+}
+
 /// Sets the remainder in a slot of the block.
 #[inline(always)]
 pub(crate) fn set_remainder<S: Shape>(shape: S, block: &mut [u64], slot: u32, remainder: u64) {

@@ -81,10 +81,39 @@ pub(crate) trait Shape: Copy {
         fraction >> (64 - self.remainder_bits())
     }
 
+    /// How remainders are compared several at a time.
+    #[inline(always)]
+    fn window(self) -> Window {
+        Window::of(self.remainder_bits())
+    }
+
     /// Where the remainders start: they end with the block.
     #[inline(always)]
     fn remainders_at(self) -> u32 {
         self.words() as u32 * 64 - self.slots() * self.remainder_bits()
+    }
+}
+
+/// As many remainders as 8 bytes hold wherever the first of them begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// How many they are.
+    pub(crate) slots: u32,
+    /// The lowest bit of each.
+    pub(crate) lowest: u64,
+    /// The highest bit of each.
+    pub(crate) highest: u64,
+}
+
+impl Window {
+    const fn of(remainder_bits: u32) -> Self {
+        let slots = 57 / remainder_bits;
+        let (mut lowest, mut slot) = (0, 0);
+        while slot < slots {
+            lowest |= 1 << (slot * remainder_bits);
+            slot += 1;
+        }
+        Self { slots, lowest, highest: lowest << (remainder_bits - 1) }
     }
 }
 
@@ -160,6 +189,7 @@ pub(crate) struct Geometry {
     remainders_at: u32,
     runends_end: u32,
     runends_load: (u32, u32),
+    window: Window,
     /// ⌈2^64 / slots⌉, which makes a division by `slots` a multiplication.
     reciprocal: u64,
 }
@@ -212,8 +242,18 @@ impl Geometry {
         let code_bits = if code_bits(slots) == 0 { 0 } else { rest.min(64) };
         let (byte, above) = load_before(runends_end);
         let runends_load = (byte as u32, above);
-        let reciprocal = u64::MAX / u64::from(slots) + 1;
-        Self { remainder_bits, slots, words, code_bits, remainders_at, runends_end, runends_load, reciprocal }
+        let (window, reciprocal) = (Window::of(remainder_bits), u64::MAX / u64::from(slots) + 1);
+        Self {
+            remainder_bits,
+            slots,
+            words,
+            code_bits,
+            remainders_at,
+            runends_end,
+            runends_load,
+            window,
+            reciprocal,
+        }
     }
 
     /// The memory of a slot, its share of the block's other fields included.
@@ -264,6 +304,11 @@ impl Shape for Geometry {
         (self.runends_load.0 as usize, self.runends_load.1)
     }
 
+    #[inline(always)]
+    fn window(self) -> Window {
+        self.window
+    }
+
     /// Exact below [`Geometry::MAX_SLOTS`]: the reciprocal is too large by less than 1, so the product is by
     /// less than 2^48 of 2^64, and `slots` is at most 63.
     #[inline(always)]
@@ -307,6 +352,11 @@ impl<const WORDS: usize> Shape for BlocksOf<WORDS> {
     #[inline(always)]
     fn runends_load(self) -> (usize, u32) {
         self.0.runends_load()
+    }
+
+    #[inline(always)]
+    fn window(self) -> Window {
+        self.0.window
     }
 
     #[inline(always)]

@@ -86,7 +86,8 @@ impl Table {
         if FRESH {
             // With a gap in this block, the run is in it too.
             let run = local_run(shape, machine, block, in_block).slots;
-            let known = machine.matches(shape, block, remainder, run) != 0;
+            let fraction = remainder << (64 - shape.remainder_bits());
+            let known = machine.holds::<S, 1>(shape, block, fraction, run);
             if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
                 return false;
             }

@@ -1,7 +1,7 @@
 //! Queries: remainders first, values only where those leave a doubt.
 //!
 //! A stored remainder that equals none of the chunks that the query's key has cannot be the key's, whatever the
-//! slot's value. So nearly all queries are settled by comparing bytes, and where a block's code is 0 (all its
+//! slot's value. So nearly all queries are settled by comparing remainders, and where a block's code is 0 (all its
 //! values are initial) they are settled by the first chunk alone.
 
 use super::block;
@@ -30,8 +30,8 @@ pub(crate) enum Probe {
     Plain,
     /// The remainder of a slot does not depend on its value: asks where it is found and a code is not 0.
     Matching,
-    /// A slot holds one of the first chunks of a byte of its key, up to this one (the first has the number 0, the
-    /// highest is [`HIGHEST_CHUNK`]): asks where one is found and a code is not 0.
+    /// A slot holds one of the first remainders that its key's fraction is cut into, up to this one (the first has the
+    /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found and a code is not 0.
     Chunks(u32),
     /// The remainder of a slot is its key's first if the code is 0: asks where it is not.
     UnlessCoded,
@@ -74,7 +74,7 @@ pub(super) trait Question {
 
 pub(super) struct Plain;
 pub(super) struct Matching;
-/// The first `N` chunks, as many bytes from the top of the fraction.
+/// The first `N` chunks, from the top of the fraction.
 pub(super) struct Chunks<const N: u32>;
 pub(super) struct UnlessCoded;
 pub(super) struct Occupied;
@@ -83,7 +83,7 @@ pub(super) struct Flagged;
 impl Question for Plain {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
-        if view.first_chunk(block, slots, fraction) == 0 { Answer::No } else { Answer::Yes }
+        if view.holds::<1>(block, slots, fraction) { Answer::Yes } else { Answer::No }
     }
 }
 
@@ -93,7 +93,7 @@ impl Question for Plain {
 impl Question for Matching {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
-        if view.first_chunk(block, slots, fraction) == 0 {
+        if !view.holds::<1>(block, slots, fraction) {
             Answer::No
         } else if view.code(block) != 0 {
             Answer::Ask
@@ -107,7 +107,7 @@ impl Question for Matching {
 impl<const N: u32> Question for Chunks<N> {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
-        if view.machine.matches_any::<S, N>(view.shape, block, fraction, slots) == 0 {
+        if !view.holds::<N>(block, slots, fraction) {
             return Answer::No;
         }
         // A table without codes keeps its values elsewhere.
@@ -160,10 +160,10 @@ impl Question for Flagged {
 }
 
 impl<S: Shape, M: Machine> View<'_, S, M> {
-    /// Which of `slots` hold the remainder of the fraction.
+    /// Whether one of `slots` holds one of the first `N` remainders that the fraction is cut into.
     #[inline(always)]
-    fn first_chunk(self, block: &[u64], slots: u64, fraction: u64) -> u64 {
-        self.machine.matches(self.shape, block, self.shape.remainder_of(fraction), slots)
+    fn holds<const N: u32>(self, block: &[u64], slots: u64, fraction: u64) -> bool {
+        self.machine.holds::<S, N>(self.shape, block, fraction, slots)
     }
 
     /// The code of a block.

@@ -48,8 +48,7 @@ impl SelectingExplicitly {
 
 /// The probe for selectors of at least 1 and at most `highest`, if there is one that needs no more than the fraction.
 fn probe_of_chunks(table: &Table, highest: u32) -> Option<Probe> {
-    let has =
-        table.remainder_bits() == 8 && highest <= HIGHEST_CHUNK && 8 * (highest + 1) <= table.fraction_bits();
+    let has = highest <= HIGHEST_CHUNK && (highest + 1) * table.remainder_bits() <= table.fraction_bits();
     has.then_some(Probe::Chunks(highest))
 }
 
@@ -211,7 +210,8 @@ mod tests {
         let small = Table::new(1 << 10, 8, true).unwrap();
         assert_eq!(probe_of_chunks(&small, 4), Some(Probe::Chunks(4)));
         assert_eq!(probe_of_chunks(&small, 5), None);
-        let other = Table::new(1 << 10, 9, true).unwrap();
-        assert_eq!(probe_of_chunks(&other, 1), None);
+        let other = Table::new(1 << 10, 15, true).unwrap();
+        assert_eq!(probe_of_chunks(&other, 2), Some(Probe::Chunks(2)));
+        assert_eq!(probe_of_chunks(&other, 3), None);
     }
 }

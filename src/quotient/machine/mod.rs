@@ -7,10 +7,10 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
-use crate::bits;
+use crate::bits::{self, low_mask};
 
 use super::block::{self, Meta};
-use super::geometry::Shape;
+use super::geometry::{Shape, Window};
 
 /// The operations that have instructions of their own on some processors.
 ///
@@ -67,6 +67,34 @@ pub(super) trait Machine: Copy {
         any
     }
 
+    /// Whether one of `slots`, which stand side by side, holds one of the first `N` remainders that `fraction` is cut
+    /// into, from the most significant bits on.
+    ///
+    /// Without a branch on how many slots there are, unless they are very many: half of the queries find none, and the
+    /// others one or two.
+    #[inline(always)]
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+        let (width, window) = (shape.remainder_bits(), shape.window());
+        let (mut first, mut count) = (slots.trailing_zeros(), slots.count_ones());
+        loop {
+            let stored = block::remainders_from(shape, block, first);
+            let wanted = low_mask(count * width) & window.highest;
+            let (mut found, mut chunk) = (0, 0);
+            while chunk < N {
+                let remainder = fraction << (chunk * width) >> (64 - width);
+                found |= zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window);
+                chunk += 1;
+            }
+            if found & wanted != 0 {
+                return true;
+            }
+            if count <= window.slots {
+                return false;
+            }
+            (first, count) = (first + window.slots, count - window.slots);
+        }
+    }
+
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
@@ -74,6 +102,14 @@ pub(super) trait Machine: Copy {
         block::shift_up(shape, block, at, end);
         block::set_remainder(shape, block, at, remainder);
     }
+}
+
+/// The highest bits of the fields that are zero, and other bits that mean nothing.
+#[inline(always)]
+fn zero_fields(fields: u64, window: Window) -> u64 {
+    // All bits of a field but the highest; added to such bits they carry into the highest unless those are zero.
+    let others = window.highest.wrapping_sub(window.lowest);
+    !((fields & others).wrapping_add(others) | fields)
 }
 
 /// Any processor.

@@ -67,6 +67,11 @@ impl Machine for Avx2 {
         };
         equal >> (shape.remainders_at() / 8) & slots
     }
+
+    #[inline(always)]
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+        self.matches_any::<S, N>(shape, block, fraction, slots) != 0
+    }
 }
 
 impl Machine for Avx512 {
@@ -90,6 +95,11 @@ impl Machine for Avx512 {
             _mm512_cmpeq_epi8_mask(line, _mm512_set1_epi8(remainder as i8))
         };
         equal >> (shape.remainders_at() / 8) & slots
+    }
+
+    #[inline(always)]
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+        self.matches_any::<S, N>(shape, block, fraction, slots) != 0
     }
 
     /// All free slots at once, without a loop whose length would be mispredicted: slot i is free iff one more
