@@ -57,14 +57,15 @@ pub(crate) fn meta<S: Shape>(shape: S, block: &[u64]) -> Meta {
 #[inline(always)]
 pub(crate) fn runends_and_below<S: Shape>(shape: S, block: &[u64]) -> u64 {
     let (byte, above) = shape.runends_load();
-    if cfg!(target_endian = "little") && byte + 8 <= 8 * block.len() {
-        // One load and two shifts (one, if `above` is known to be 0), wherever in the block they are.
-        // SAFETY: the 8 bytes end at or before the end of the block.
-        let word = unsafe { block.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
-        word << above >> (63 - shape.slots())
-    } else {
-        read(block, shape.runends_at(), shape.slots()) << 1
-    }
+    // One load and two shifts (one, if `above` is known to be 0), wherever in the block they are.
+    read_bytes(block, byte) << above >> (63 - shape.slots())
+}
+
+/// The occupieds, with whatever else above them.
+#[inline(always)]
+pub(crate) fn occupieds_and_above<S: Shape>(shape: S, block: &[u64]) -> u64 {
+    let low = block[0] >> OCCUPIEDS_AT;
+    if OCCUPIEDS_AT + shape.slots() <= 64 { low } else { low | block[1] << (64 - OCCUPIEDS_AT) }
 }
 
 /// Writes the block's offset, occupieds and runends.
@@ -99,14 +100,8 @@ pub(crate) fn remainder<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
 pub(crate) fn remainders_from<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
     let bit = shape.remainders_at() + slot * shape.remainder_bits();
     // A window at the end of the block begins earlier, and is shifted by more.
-    let byte = (bit as usize / 8).min((8 * block.len()).saturating_sub(8));
-    if cfg!(target_endian = "little") && byte + 8 <= 8 * block.len() {
-        // SAFETY: the 8 bytes end at or before the end of the block.
-        let word = unsafe { block.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
-        return word.wrapping_shr(bit - 8 * byte as u32);
-    }
-    let len = (64 * block.len() as u32).saturating_sub(bit).min(57);
-    if len == 0 { 0 } else { read(block, bit, len) }
+    let byte = (bit / 8).min((8 * block.len() as u32).saturating_sub(8));
+    read_bytes(block, byte as usize).wrapping_shr(bit - 8 * byte)
 }
 
 /// Sets the remainder in a slot of the block.
@@ -193,10 +188,18 @@ pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {
     value & low_mask(len)
 }
 
-/// Reads up to 64 bits, with whatever else above them.
+/// The word that begins at a byte, or the last one of the block if that begins before it.
 #[inline(always)]
-pub(crate) fn read_loosely(words: &[u64], at: u32, len: u32) -> u64 {
-    if at % 64 + len > 64 { read(words, at, len) } else { words[(at / 64) as usize] >> (at % 64) }
+fn read_bytes(words: &[u64], byte: usize) -> u64 {
+    let Some(last) = words.len().checked_sub(1) else { return 0 };
+    let byte = byte.min(8 * last);
+    if cfg!(target_endian = "little") {
+        // SAFETY: the 8 bytes begin at or before the last word.
+        return unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
+    }
+    let (word, shift) = (byte / 8, 8 * (byte % 8) as u32);
+    let above = words.get(word + 1).map_or(0, |next| next.checked_shl(64 - shift).unwrap_or(0));
+    words[word] >> shift | above
 }
 
 /// Writes up to 64 bits. `value` has no bit above them.

@@ -314,7 +314,8 @@ impl Shape for Geometry {
     #[inline(always)]
     fn split(self, slot: u64) -> (usize, u32) {
         let block = ((u128::from(slot) * u128::from(self.reciprocal)) >> 64) as u64;
-        (block as usize, (slot - block * u64::from(self.slots)) as u32)
+        // A block has at most 63 slots, which the compiler cannot know: no shift by it needs a check.
+        (block as usize, (slot - block * u64::from(self.slots)) as u32 & 63)
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::bits::rank;
 
 use super::block;
-use super::geometry::{OCCUPIEDS_AT, Shape};
+use super::geometry::Shape;
 use super::machine::Machine;
 use super::view::View;
 
@@ -28,7 +28,7 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     quotient: u32,
 ) -> LocalRun {
     // Nothing looks at occupieds above the quotient, so they need not be cut off.
-    let occupieds = block::read_loosely(block, OCCUPIEDS_AT, shape.slots());
+    let occupieds = block::occupieds_and_above(shape, block);
     let occupied = occupieds >> quotient & 1;
     // What `Meta::borders` says, with the bit below the runends in the place of the first border.
     let borders = block::runends_and_below(shape, block) | 1;

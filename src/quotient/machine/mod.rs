@@ -7,7 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
-use crate::bits::{self, low_mask};
+use crate::bits;
 
 use super::block::{self, Meta};
 use super::geometry::{Shape, Window};
@@ -74,25 +74,11 @@ pub(super) trait Machine: Copy {
     /// others one or two.
     #[inline(always)]
     fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-        let (width, window) = (shape.remainder_bits(), shape.window());
-        let (mut first, mut count) = (slots.trailing_zeros(), slots.count_ones());
-        loop {
-            let stored = block::remainders_from(shape, block, first);
-            let wanted = low_mask(count * width) & window.highest;
-            let (mut found, mut chunk) = (0, 0);
-            while chunk < N {
-                let remainder = fraction << (chunk * width) >> (64 - width);
-                found |= zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window);
-                chunk += 1;
-            }
-            if found & wanted != 0 {
-                return true;
-            }
-            if count <= window.slots {
-                return false;
-            }
-            (first, count) = (first + window.slots, count - window.slots);
+        let found = holds_from::<S, N>(shape, block, fraction, slots.trailing_zeros(), slots.count_ones());
+        if slots.count_ones() > shape.window().slots && !found {
+            return holds_later::<S, N>(shape, block, fraction, slots);
         }
+        found
     }
 
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
@@ -101,6 +87,45 @@ pub(super) trait Machine: Copy {
         block::set_meta(shape, block, meta);
         block::shift_up(shape, block, at, end);
         block::set_remainder(shape, block, at, remainder);
+    }
+}
+
+/// Whether one of `count` slots from `first` on, or of those among them that a window holds, has one of the remainders.
+#[inline(always)]
+fn holds_from<S: Shape, const N: u32>(
+    shape: S,
+    block: &[u64],
+    fraction: u64,
+    first: u32,
+    count: u32,
+) -> bool {
+    let (width, window) = (shape.remainder_bits(), shape.window());
+    let stored = block::remainders_from(shape, block, first);
+    // At most 57 bits.
+    let wanted = (1_u64.wrapping_shl(count.min(window.slots) * width) - 1) & window.highest;
+    let (mut found, mut chunk) = (0, 0);
+    while chunk < N {
+        let remainder = fraction << (chunk * width) >> (64 - width);
+        found |= zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window);
+        chunk += 1;
+    }
+    found & wanted != 0
+}
+
+/// [`Machine::holds`] for the slots behind the first window.
+#[cold]
+#[inline(never)]
+fn holds_later<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+    let step = shape.window().slots;
+    let (mut first, mut count) = (slots.trailing_zeros() + step, slots.count_ones() - step);
+    loop {
+        if holds_from::<S, N>(shape, block, fraction, first, count) {
+            return true;
+        }
+        if count <= step {
+            return false;
+        }
+        (first, count) = (first + step, count - step);
     }
 }
 
