@@ -182,6 +182,11 @@ pub(super) mod x86 {
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
     );
     compile!(
+        avx512_any,
+        crate::quotient::machine::x86::Avx512Any,
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+    );
+    compile!(
         avx512,
         crate::quotient::machine::x86::Avx512,
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
@@ -191,6 +196,9 @@ pub(super) mod x86 {
     pub(in super::super) static BMI2_OF_8: Operations = bmi2::operations::<BlocksOf<8>>();
     pub(in super::super) static BMI2_OF_16: Operations = bmi2::operations::<BlocksOf<16>>();
     pub(in super::super) static BMI2: Operations = bmi2::operations::<Geometry>();
+    pub(in super::super) static AVX512_OF_4: Operations = avx512_any::operations::<BlocksOf<4>>();
+    pub(in super::super) static AVX512_OF_8: Operations = avx512_any::operations::<BlocksOf<8>>();
+    pub(in super::super) static AVX512_OF_16: Operations = avx512_any::operations::<BlocksOf<16>>();
     pub(in super::super) static AVX2_PLAIN: Operations = avx2::operations::<ByteLine<PLAIN_SLOTS>>();
     pub(in super::super) static AVX2_CODED: Operations = avx2::operations::<ByteLine<CODED_SLOTS>>();
     pub(in super::super) static AVX512_PLAIN: Operations = avx512::operations::<ByteLine<PLAIN_SLOTS>>();

@@ -62,10 +62,13 @@ impl Operations {
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx2, CODED_SLOTS) => &compiled::x86::AVX2_CODED,
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2 | Isa::Avx512, _) => match shape.words() {
-                4 => &compiled::x86::BMI2_OF_4,
-                8 => &compiled::x86::BMI2_OF_8,
-                16 => &compiled::x86::BMI2_OF_16,
+            (isa @ (Isa::Avx2 | Isa::Avx512), _) => match (isa, shape.words()) {
+                (Isa::Avx512, 4) => &compiled::x86::AVX512_OF_4,
+                (Isa::Avx512, 8) => &compiled::x86::AVX512_OF_8,
+                (Isa::Avx512, 16) => &compiled::x86::AVX512_OF_16,
+                (_, 4) => &compiled::x86::BMI2_OF_4,
+                (_, 8) => &compiled::x86::BMI2_OF_8,
+                (_, 16) => &compiled::x86::BMI2_OF_16,
                 _ => &compiled::x86::BMI2,
             },
             _ => &compiled::PORTABLE,

@@ -6,14 +6,17 @@
 
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
-    _mm512_add_epi8, _mm512_alignr_epi64, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_set1_epi8,
-    _mm512_mask_storeu_epi8, _mm512_mask_sub_epi8, _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8,
-    _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_slli_epi64, _pdep_u64,
+    _mm512_add_epi8, _mm512_alignr_epi64, _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi8_mask,
+    _mm512_loadu_si512, _mm512_mask_set1_epi8, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64,
+    _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8,
+    _mm512_max_epi64, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_set1_epi8,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_srlv_epi64,
+    _mm512_sub_epi64, _pdep_u64,
 };
 
 use crate::bits::low_mask;
 
-use super::super::block::Meta;
+use super::super::block::{self, Meta};
 use super::super::geometry::{OCCUPIEDS_AT, Shape};
 use super::Machine;
 
@@ -28,6 +31,76 @@ pub(in super::super) struct Avx2(());
 /// A processor with AVX-512 F, BW, VL and VBMI too, on blocks of one line with remainders of a byte.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Avx512(());
+
+/// The processor of [`Avx512`], on blocks of any shape.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Avx512Any(Avx512);
+
+impl Machine for Avx512Any {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(Avx512(()))
+    }
+
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        self.0.deposit(bits, places)
+    }
+
+    #[inline(always)]
+    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+        self.0.first_free(meta, from, slots)
+    }
+
+    /// A whole line, or half of one, at once: no loop whose length would be mispredicted.
+    #[inline(always)]
+    fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+        let words = shape.words();
+        if words > 8 || block.len() != words {
+            block::set_meta(shape, block, meta);
+            block::shift_up(shape, block, at, end);
+            block::set_remainder(shape, block, at, remainder);
+            return;
+        }
+        let in_block = low_mask(words as u32) as u8;
+        let (width, first) = (i64::from(shape.remainder_bits()), i64::from(shape.remainders_at()));
+        let (from, to) = (first + i64::from(at) * width, first + i64::from(end + 1) * width);
+        let mut head = [0; 8];
+        head[..words].copy_from_slice(block);
+        block::set_meta(shape, &mut head, meta);
+        // SAFETY: `self` proves AVX-512 F. Only the words of the block are read and written, and all 8 of `head`.
+        unsafe {
+            let old = _mm512_maskz_loadu_epi64(in_block, block.as_ptr().cast());
+            // The number of each word's first bit.
+            let bits = _mm512_set_epi64(448, 384, 320, 256, 192, 128, 64, 0);
+            // The bits of the line from this one on. A shift by 64 or more leaves nothing.
+            let behind = |bit: i64| {
+                let shift = _mm512_sub_epi64(_mm512_set1_epi64(bit), bits);
+                _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_max_epi64(shift, _mm512_setzero_si512()))
+            };
+            let below = _mm512_alignr_epi64::<7>(old, _mm512_setzero_si512());
+            let up = _mm512_or_si512(
+                _mm512_sllv_epi64(old, _mm512_set1_epi64(width)),
+                _mm512_srlv_epi64(below, _mm512_set1_epi64(64 - width)),
+            );
+            let place = _mm512_sub_epi64(_mm512_set1_epi64(from), bits);
+            let place_before = _mm512_sub_epi64(_mm512_setzero_si512(), place);
+            let new = _mm512_set1_epi64(remainder.cast_signed());
+            let new = _mm512_or_si512(_mm512_sllv_epi64(new, place), _mm512_srlv_epi64(new, place_before));
+            // From the top: what stays, what moves up, what is new, what stays, and the metadata.
+            let line_after = _mm512_or_si512(
+                _mm512_or_si512(
+                    _mm512_and_si512(old, behind(to)),
+                    _mm512_andnot_si512(behind(to), _mm512_and_si512(up, behind(from + width))),
+                ),
+                _mm512_or_si512(new, _mm512_andnot_si512(behind(from), _mm512_and_si512(old, behind(first)))),
+            );
+            let head = _mm512_loadu_si512(head.as_ptr().cast());
+            let line_after = _mm512_or_si512(line_after, _mm512_andnot_si512(behind(first), head));
+            _mm512_mask_storeu_epi64(block.as_mut_ptr().cast(), in_block, line_after);
+        }
+    }
+}
 
 impl Machine for Bmi2 {
     #[inline(always)]
