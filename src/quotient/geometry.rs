@@ -179,19 +179,20 @@ impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
     }
 }
 
-/// A shape chosen at run time.
+/// A shape chosen at run time. Narrow fields, for every table has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    remainder_bits: u32,
-    slots: u32,
-    words: u32,
-    code_bits: u32,
-    remainders_at: u32,
-    runends_end: u32,
-    runends_load: (u32, u32),
-    window: Window,
     /// ⌈2^64 / slots⌉, which makes a division by `slots` a multiplication.
     reciprocal: u64,
+    /// See [`Window`].
+    lowest_bits: u64,
+    remainders_at: u16,
+    remainder_bits: u8,
+    slots: u8,
+    words: u8,
+    code_bits: u8,
+    runends_load: (u8, u8),
+    window_slots: u8,
 }
 
 /// A [`Geometry`] whose blocks have so many words: a constant for the hot functions.
@@ -241,24 +242,23 @@ impl Geometry {
         let rest = runends_end - OFFSET_BITS - 2 * slots;
         let code_bits = if code_bits(slots) == 0 { 0 } else { rest.min(64) };
         let (byte, above) = load_before(runends_end);
-        let runends_load = (byte as u32, above);
-        let (window, reciprocal) = (Window::of(remainder_bits), u64::MAX / u64::from(slots) + 1);
+        let window = Window::of(remainder_bits);
         Self {
-            remainder_bits,
-            slots,
-            words,
-            code_bits,
-            remainders_at,
-            runends_end,
-            runends_load,
-            window,
-            reciprocal,
+            reciprocal: u64::MAX / u64::from(slots) + 1,
+            lowest_bits: window.lowest,
+            remainders_at: remainders_at as u16,
+            remainder_bits: remainder_bits as u8,
+            slots: slots as u8,
+            words: words as u8,
+            code_bits: code_bits as u8,
+            runends_load: (byte as u8, above as u8),
+            window_slots: window.slots as u8,
         }
     }
 
     /// The memory of a slot, its share of the block's other fields included.
     pub(crate) fn bits_per_slot(&self) -> f64 {
-        f64::from(self.words * 64) / f64::from(self.slots)
+        f64::from(self.words) * 64.0 / f64::from(self.slots)
     }
 }
 
@@ -271,42 +271,44 @@ fn runends_end(remainders_at: u32, slots: u32) -> u32 {
 impl Shape for Geometry {
     #[inline(always)]
     fn remainder_bits(self) -> u32 {
-        self.remainder_bits
+        self.remainder_bits.into()
     }
 
     #[inline(always)]
     fn slots(self) -> u32 {
-        self.slots
+        self.slots.into()
     }
 
     #[inline(always)]
     fn code_bits(self) -> u32 {
-        self.code_bits
+        self.code_bits.into()
     }
 
     #[inline(always)]
     fn words(self) -> usize {
-        self.words as usize
+        self.words.into()
     }
 
     #[inline(always)]
     fn remainders_at(self) -> u32 {
-        self.remainders_at
+        self.remainders_at.into()
     }
 
     #[inline(always)]
     fn runends_end(self) -> u32 {
-        self.runends_end
+        let (byte, above) = self.runends_load();
+        8 * byte as u32 + 64 - above
     }
 
     #[inline(always)]
     fn runends_load(self) -> (usize, u32) {
-        (self.runends_load.0 as usize, self.runends_load.1)
+        (self.runends_load.0.into(), self.runends_load.1.into())
     }
 
     #[inline(always)]
     fn window(self) -> Window {
-        self.window
+        let highest = self.lowest_bits << (self.remainder_bits - 1);
+        Window { slots: self.window_slots.into(), lowest: self.lowest_bits, highest }
     }
 
     /// Exact below [`Geometry::MAX_SLOTS`]: the reciprocal is too large by less than 1, so the product is by
@@ -322,12 +324,12 @@ impl Shape for Geometry {
 impl<const WORDS: usize> Shape for BlocksOf<WORDS> {
     #[inline(always)]
     fn remainder_bits(self) -> u32 {
-        self.0.remainder_bits
+        self.0.remainder_bits()
     }
 
     #[inline(always)]
     fn slots(self) -> u32 {
-        self.0.slots
+        self.0.slots()
     }
 
     #[inline(always)]
@@ -337,17 +339,17 @@ impl<const WORDS: usize> Shape for BlocksOf<WORDS> {
 
     #[inline(always)]
     fn code_bits(self) -> u32 {
-        self.0.code_bits
+        self.0.code_bits()
     }
 
     #[inline(always)]
     fn remainders_at(self) -> u32 {
-        self.0.remainders_at
+        self.0.remainders_at()
     }
 
     #[inline(always)]
     fn runends_end(self) -> u32 {
-        self.0.runends_end
+        self.0.runends_end()
     }
 
     #[inline(always)]
@@ -357,7 +359,7 @@ impl<const WORDS: usize> Shape for BlocksOf<WORDS> {
 
     #[inline(always)]
     fn window(self) -> Window {
-        self.0.window
+        self.0.window()
     }
 
     #[inline(always)]

@@ -9,9 +9,9 @@ use std::arch::x86_64::{
     _mm512_add_epi8, _mm512_alignr_epi64, _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi8_mask,
     _mm512_loadu_si512, _mm512_mask_set1_epi8, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64,
     _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8,
-    _mm512_max_epi64, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set_epi64, _mm512_set1_epi8,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_srlv_epi64,
-    _mm512_sub_epi64, _pdep_u64,
+    _mm512_max_epi64, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
+    _pdep_u64,
 };
 
 use crate::bits::low_mask;
@@ -71,35 +71,48 @@ impl Machine for Avx512Any {
         // SAFETY: `self` proves AVX-512 F. Only the words of the block are read and written, and all 8 of `head`.
         unsafe {
             let old = _mm512_maskz_loadu_epi64(in_block, block.as_ptr().cast());
-            // The number of each word's first bit.
-            let bits = _mm512_set_epi64(448, 384, 320, 256, 192, 128, 64, 0);
-            // The bits of the line from this one on. A shift by 64 or more leaves nothing.
-            let behind = |bit: i64| {
-                let shift = _mm512_sub_epi64(_mm512_set1_epi64(bit), bits);
-                _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_max_epi64(shift, _mm512_setzero_si512()))
-            };
+            let (stay, shifted, lower) =
+                (bits_from(self, to), bits_from(self, from + width), bits_from(self, from));
+            let remainders = bits_from(self, first);
             let below = _mm512_alignr_epi64::<7>(old, _mm512_setzero_si512());
             let up = _mm512_or_si512(
                 _mm512_sllv_epi64(old, _mm512_set1_epi64(width)),
                 _mm512_srlv_epi64(below, _mm512_set1_epi64(64 - width)),
             );
-            let place = _mm512_sub_epi64(_mm512_set1_epi64(from), bits);
+            let place = _mm512_sub_epi64(_mm512_set1_epi64(from), first_bits());
             let place_before = _mm512_sub_epi64(_mm512_setzero_si512(), place);
             let new = _mm512_set1_epi64(remainder.cast_signed());
             let new = _mm512_or_si512(_mm512_sllv_epi64(new, place), _mm512_srlv_epi64(new, place_before));
             // From the top: what stays, what moves up, what is new, what stays, and the metadata.
-            let line_after = _mm512_or_si512(
-                _mm512_or_si512(
-                    _mm512_and_si512(old, behind(to)),
-                    _mm512_andnot_si512(behind(to), _mm512_and_si512(up, behind(from + width))),
-                ),
-                _mm512_or_si512(new, _mm512_andnot_si512(behind(from), _mm512_and_si512(old, behind(first)))),
+            let upper = _mm512_or_si512(
+                _mm512_and_si512(old, stay),
+                _mm512_andnot_si512(stay, _mm512_and_si512(up, shifted)),
             );
+            let lower = _mm512_or_si512(new, _mm512_andnot_si512(lower, _mm512_and_si512(old, remainders)));
             let head = _mm512_loadu_si512(head.as_ptr().cast());
-            let line_after = _mm512_or_si512(line_after, _mm512_andnot_si512(behind(first), head));
-            _mm512_mask_storeu_epi64(block.as_mut_ptr().cast(), in_block, line_after);
+            let lower = _mm512_or_si512(lower, _mm512_andnot_si512(remainders, head));
+            _mm512_mask_storeu_epi64(block.as_mut_ptr().cast(), in_block, _mm512_or_si512(upper, lower));
         }
     }
+}
+
+/// The bits of a line from this one on, as a mask.
+#[inline(always)]
+fn bits_from(_: Avx512Any, bit: i64) -> __m512i {
+    // SAFETY: the first argument proves AVX-512 F.
+    unsafe {
+        // A shift by 64 or more leaves nothing.
+        let shift = _mm512_sub_epi64(_mm512_set1_epi64(bit), first_bits());
+        _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_max_epi64(shift, _mm512_setzero_si512()))
+    }
+}
+
+/// The number of each word's first bit in a line.
+#[inline(always)]
+fn first_bits() -> __m512i {
+    const FIRST: [u64; 8] = [0, 64, 128, 192, 256, 320, 384, 448];
+    // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
+    unsafe { std::mem::transmute::<[u64; 8], __m512i>(FIRST) }
 }
 
 impl Machine for Bmi2 {
