@@ -52,7 +52,6 @@ macro_rules! compile {
             pub(super) const fn operations<S: ShapeOf>() -> Operations {
                 Operations {
                     contains: contains::<S>,
-                    plain: query::<S, Plain>,
                     matching: query::<S, Matching>,
                     chunks: [
                         query::<S, Chunks<2>>,

@@ -18,7 +18,6 @@ use super::view::View;
 /// on a table of another shape they would do nonsense.
 pub(super) struct Operations {
     pub(super) contains: unsafe fn(&Table, u64, u64) -> bool,
-    pub(super) plain: Query,
     pub(super) matching: Query,
     pub(super) chunks: [Query; HIGHEST_CHUNK as usize],
     pub(super) unless_coded: Query,
@@ -39,7 +38,6 @@ impl Operations {
     /// The query that a probe stands for.
     pub(super) fn query(&self, probe: Probe) -> Query {
         match probe {
-            Probe::Plain => self.plain,
             Probe::Matching => self.matching,
             Probe::Chunks(highest) => self.chunks[highest as usize - 1],
             Probe::UnlessCoded => self.unless_coded,
@@ -102,10 +100,10 @@ impl Table {
     pub(crate) fn contains(&self, quotient: u64, remainder: u64) -> bool {
         let fraction = remainder << (64 - self.shape.remainder_bits());
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.plain)(self, quotient, fraction) == Answer::Yes }
+        unsafe { (self.operations.contains)(self, quotient, fraction) }
     }
 
-    /// What queries look for; [`Probe::Plain`] at first.
+    /// What queries look for; [`Probe::Matching`] at first.
     pub(crate) fn probe(&self) -> Probe {
         self.probe
     }

@@ -26,9 +26,8 @@ pub(crate) enum Answer {
 /// The simpler ones are right for fewer values, and faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// All values are initial: the remainders say everything.
-    Plain,
-    /// The remainder of a slot does not depend on its value: asks where it is found and a code is not 0.
+    /// The remainder of a slot does not depend on its value, or all values are initial: asks where it is found and a
+    /// code is not 0.
     Matching,
     /// A slot holds one of the first remainders that its key's fraction is cut into, up to this one (the first has the
     /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found and a code is not 0.
@@ -48,7 +47,7 @@ pub(crate) const HIGHEST_CHUNK: u32 = 4;
 /// a selector beyond.
 pub(crate) const CHUNKS: u32 = 7;
 
-/// A [`Probe`] as a type, to be compiled with everything that it is made of.
+/// A [`Probe`] as a type (or the plain question for a remainder), to be compiled with everything that it is made of.
 pub(super) trait Question {
     /// What some slots of a quotient's run in one block say.
     fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer;

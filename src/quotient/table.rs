@@ -95,7 +95,7 @@ impl Table {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
         };
         let operations = Operations::choose(Isa::detect(), shape);
-        let (probe, fraction_bits) = (Probe::Plain, fraction_bits(slots));
+        let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
         let query = operations.query(probe);
         Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
     }

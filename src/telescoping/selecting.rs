@@ -107,7 +107,7 @@ impl Scheme for Selecting {
 
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe {
         match values.highest() {
-            0 => Probe::Plain,
+            0 => Probe::Matching,
             highest => probe_of_chunks(table, highest).unwrap_or(Probe::UnlessCoded),
         }
     }
@@ -165,7 +165,7 @@ impl Scheme for SelectingExplicitly {
 
     fn probe(&self, table: &Table, values: &ExplicitValues) -> Probe {
         match values.largest() {
-            0 => Probe::Plain,
+            0 => Probe::Matching,
             largest => probe_of_chunks(table, largest.into()).unwrap_or(Probe::Occupied),
         }
     }
