@@ -9,8 +9,8 @@ use super::geometry::Shape;
 use super::machine::Machine;
 use super::view::View;
 
-/// What remainders say of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What remainders say of a key, from certain to doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Answer {
     /// It is not there.

@@ -52,7 +52,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         // One branch, nearly never taken: yes or no is the value of the answer.
         let answer = self.table.answer(place);
-        if answer == Answer::Ask {
+        if answer > Answer::Yes {
             return self.settle(digest());
         }
         answer == Answer::Yes
