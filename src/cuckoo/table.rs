@@ -294,7 +294,17 @@ impl<V: Variant> Table<V> {
     /// Asks the processor for the bins of a key.
     #[inline]
     pub(super) fn prefetch(&self, place: Place) {
-        for table in 0..self.shape.tables {
+        match self.shape.tables {
+            2 => self.prefetch_in(place, 2),
+            4 => self.prefetch_in(place, 4),
+            tables => self.prefetch_in(place, tables),
+        }
+    }
+
+    /// [`prefetch`](Self::prefetch) for a number of tables that is known where this is inlined.
+    #[inline(always)]
+    fn prefetch_in(&self, place: Place, tables: usize) {
+        for table in 0..tables {
             self.slots.prefetch(self.first_slot(place, table));
         }
     }
