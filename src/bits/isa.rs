@@ -5,6 +5,7 @@
 /// A table asks once, when it is built, and keeps the answer: [`Isa::detect`] is an atomic load, but the answer
 /// in the table's own cache line is cheaper still.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "other processors have one version"))]
 pub(crate) enum Isa {
     /// Plain Rust, on every processor.
     Portable,

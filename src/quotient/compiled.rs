@@ -165,6 +165,11 @@ compile!(portable, crate::quotient::machine::Portable);
 
 /// Any shape on any processor.
 pub(super) static PORTABLE: Operations = portable::operations::<Geometry>();
+pub(super) static PORTABLE_OF_4: Operations = portable::operations::<BlocksOf<4>>();
+pub(super) static PORTABLE_OF_8: Operations = portable::operations::<BlocksOf<8>>();
+pub(super) static PORTABLE_OF_16: Operations = portable::operations::<BlocksOf<16>>();
+pub(super) static PORTABLE_PLAIN: Operations = portable::operations::<ByteLine<PLAIN_SLOTS>>();
+pub(super) static PORTABLE_CODED: Operations = portable::operations::<ByteLine<CODED_SLOTS>>();
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {

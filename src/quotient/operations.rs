@@ -69,7 +69,14 @@ impl Operations {
                 (_, 16) => &compiled::x86::BMI2_OF_16,
                 _ => &compiled::x86::BMI2,
             },
-            _ => &compiled::PORTABLE,
+            (_, PLAIN_SLOTS) => &compiled::PORTABLE_PLAIN,
+            (_, CODED_SLOTS) => &compiled::PORTABLE_CODED,
+            _ => match shape.words() {
+                4 => &compiled::PORTABLE_OF_4,
+                8 => &compiled::PORTABLE_OF_8,
+                16 => &compiled::PORTABLE_OF_16,
+                _ => &compiled::PORTABLE,
+            },
         }
     }
 }
