@@ -1,7 +1,7 @@
 //! The hot operations of the table, compiled for every machine.
 //!
-//! Each is a pair: a function that settles the matter in one block, and a cold one that goes on to others. They
-//! are kept apart so that the hot one needs few registers and no stack.
+//! Queries and insertions are pairs: a function that settles the matter in one block, and a cold one that goes on to
+//! others. They are kept apart so that the hot one needs few registers and, to query, no stack.
 
 use crate::FullError;
 
@@ -92,6 +92,7 @@ macro_rules! compile {
                 }
             }
 
+            // Not a query, whose answer would have to be compared: this one's is added or branched on as it is.
             $(#[$features])?
             fn contains<S: ShapeOf>(table: &Table, quotient: u64, fraction: u64) -> bool {
                 match Plain::local(view::<S>(table), quotient, fraction) {
@@ -132,7 +133,7 @@ macro_rules! compile {
 
             $(#[$features])?
             fn insert<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
-                match table.insert_locally(S::of(table), machine(), quotient, remainder) {
+                match table.insert_in_block::<S, This, false>(S::of(table), machine(), quotient, remainder) {
                     Some(shift) => Ok(shift),
                     None => insert_beyond::<S>(table, quotient, remainder),
                 }
@@ -155,7 +156,7 @@ macro_rules! compile {
                 quotient: u64,
                 remainder: u64,
             ) -> bool {
-                table.insert_in_block::<S, This, FRESH>(S::of(table), machine(), quotient, remainder)
+                table.insert_in_block::<S, This, FRESH>(S::of(table), machine(), quotient, remainder).is_some()
             }
         }
     };

@@ -5,14 +5,17 @@
 //!     | offset | occupieds: S | code: C bits | (gap) | runends: S | remainders: S slots of r bits |
 //! ```
 //!
+//! (With more than 56 slots up to 7 bits lie between runends and remainders, so that the runends end with a byte.)
+//!
 //! A block fills whole cache lines, or half of one, so that a query reads one line wherever possible. With
 //! r = 8 that makes 50 slots a line for a plain table (10.24 bits a slot), and 46 slots with a code of 46 bits
 //! (11.13 bits a slot) for the filters that keep a value per slot.
 
 /// The fields of a block, as the functions that touch bits need them.
 ///
-/// The two shapes with r = 8 exist as types of their own, so that their hot functions compile to constant
-/// shifts; every other one is a [`Geometry`] that computes them.
+/// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), so that their hot functions compile to
+/// constant shifts; every other one is a [`Geometry`] that computes them, with the size of its blocks as a constant
+/// for the common sizes ([`BlocksOf`]).
 pub(crate) trait Shape: Copy {
     /// r, the width of a remainder.
     fn remainder_bits(self) -> u32;

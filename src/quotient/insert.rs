@@ -49,10 +49,10 @@ fn open_gap<S: Shape, M: Machine>(
 }
 
 impl Table {
-    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing
-    /// changes. `shape` must be the table's own.
+    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; with `FRESH`
+    /// [`insert_fresh`](Table::insert_fresh), which asks for more. Else nothing changes. `shape` must be the table's own.
     #[inline(always)]
-    pub(super) fn insert_locally<S: Shape, M: Machine>(
+    pub(super) fn insert_in_block<S: Shape, M: Machine, const FRESH: bool>(
         &mut self,
         shape: S,
         machine: M,
@@ -63,38 +63,19 @@ impl Table {
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
         let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
-        open_gap(shape, machine, block, (meta, in_block), gap, remainder);
-        self.len += 1;
-        let first = index as u64 * u64::from(shape.slots());
-        Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
-    }
-
-    /// [`insert_here`](Table::insert_here) or [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the
-    /// table's own.
-    #[inline(always)]
-    pub(super) fn insert_in_block<S: Shape, M: Machine, const FRESH: bool>(
-        &mut self,
-        shape: S,
-        machine: M,
-        quotient: u64,
-        remainder: u64,
-    ) -> bool {
-        let (index, in_block) = shape.split(quotient);
-        let block = shape.block_mut(&mut self.words, index);
-        let meta = block::meta(shape, block);
-        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
         if FRESH {
             // With a gap in this block, the run is in it too.
             let run = local_run(shape, machine, block, in_block).slots;
             let fraction = remainder << (64 - shape.remainder_bits());
             let known = machine.holds::<S, 1>(shape, block, fraction, run);
             if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
-                return false;
+                return None;
             }
         }
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
-        true
+        let first = index as u64 * u64::from(shape.slots());
+        Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
     }
 
     /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.

@@ -17,12 +17,14 @@ use super::view::View;
 /// They are unsafe to call on a processor that is not the machine, which [`choose`](Self::choose) sees to, and
 /// on a table of another shape they would do nonsense.
 pub(super) struct Operations {
+    // SAFETY: of these and all that follow: to be called on this machine only.
     pub(super) contains: unsafe fn(&Table, u64, u64) -> bool,
     pub(super) matching: Query,
     pub(super) chunks: [Query; HIGHEST_CHUNK as usize],
     pub(super) unless_coded: Query,
     pub(super) occupied: Query,
     pub(super) flagged: Query,
+    // SAFETY: as above.
     pub(super) narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
     pub(super) run: unsafe fn(&Table, u64) -> Option<Run>,
     pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
@@ -106,8 +108,7 @@ impl Table {
     #[inline]
     pub(crate) fn contains(&self, quotient: u64, remainder: u64) -> bool {
         let fraction = remainder << (64 - self.shape.remainder_bits());
-        // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains)(self, quotient, fraction) }
+        self.contains_place(Place { quotient, fraction })
     }
 
     /// What queries look for; [`Probe::Matching`] at first.

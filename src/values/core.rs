@@ -342,10 +342,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     /// Values have changed: lets queries look for what the slots now hold.
     pub(super) fn choose_probe(&mut self) {
-        let probe = self.scheme.probe(&self.table, &self.values);
-        if probe != self.table.probe() {
-            self.table.set_probe(probe);
-        }
+        self.table.set_probe(self.scheme.probe(&self.table, &self.values));
     }
 
     /// Removes all keys and repairs from filter and remote.

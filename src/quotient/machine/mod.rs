@@ -84,10 +84,16 @@ pub(super) trait Machine: Copy {
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
-        block::set_meta(shape, block, meta);
-        block::shift_up(shape, block, at, end);
-        block::set_remainder(shape, block, at, remainder);
+        open_by_words(shape, block, meta, at, end, remainder);
     }
+}
+
+/// [`Machine::open`] for blocks of any size.
+#[inline(always)]
+fn open_by_words<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+    block::set_meta(shape, block, meta);
+    block::shift_up(shape, block, at, end);
+    block::set_remainder(shape, block, at, remainder);
 }
 
 /// Whether one of `count` slots from `first` on, or of those among them that a window holds, has one of the remainders.
@@ -142,6 +148,7 @@ fn zero_fields(fields: u64, window: Window) -> u64 {
 pub(super) struct Portable;
 
 impl Machine for Portable {
+    // SAFETY: nothing to prove.
     #[inline(always)]
     unsafe fn new() -> Self {
         Self

@@ -1,4 +1,4 @@
-//! x86-64: BMI2 for all shapes, AVX2 and AVX-512 for those with remainders of a byte in one cache line.
+//! x86-64: BMI2 and AVX-512 for all shapes, AVX2 and AVX-512 for those with remainders of a byte in one cache line.
 //!
 //! A value of one of these types is a proof that the processor has the instructions: it can only be made in an
 //! unsafe block that vouches for them. The methods have no `target_feature` of their own; they are inlined into
@@ -18,7 +18,7 @@ use crate::bits::low_mask;
 
 use super::super::block::{self, Meta};
 use super::super::geometry::{OCCUPIEDS_AT, Shape};
-use super::Machine;
+use super::{Machine, open_by_words};
 
 /// A processor with BMI1, BMI2, POPCNT and LZCNT.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,7 @@ pub(in super::super) struct Avx512(());
 pub(in super::super) struct Avx512Any(Avx512);
 
 impl Machine for Avx512Any {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
         Self(Avx512(()))
@@ -57,10 +58,7 @@ impl Machine for Avx512Any {
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
         let words = shape.words();
         if words > 8 || block.len() != words {
-            block::set_meta(shape, block, meta);
-            block::shift_up(shape, block, at, end);
-            block::set_remainder(shape, block, at, remainder);
-            return;
+            return open_by_words(shape, block, meta, at, end, remainder);
         }
         let in_block = low_mask(words as u32) as u8;
         let (width, first) = (i64::from(shape.remainder_bits()), i64::from(shape.remainders_at()));
@@ -116,6 +114,7 @@ fn first_bits() -> __m512i {
 }
 
 impl Machine for Bmi2 {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
         Self(())
@@ -129,6 +128,7 @@ impl Machine for Bmi2 {
 }
 
 impl Machine for Avx2 {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
         Self(())
@@ -161,6 +161,7 @@ impl Machine for Avx2 {
 }
 
 impl Machine for Avx512 {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
         Self(())
