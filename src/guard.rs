@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use thiserror::Error;
 
@@ -17,7 +18,7 @@ pub trait Dictionary {
     type Value;
 
     /// What a failed access returns.
-    type Error: std::error::Error + 'static;
+    type Error: std::error::Error + Send + Sync + 'static;
 
     /// The value of a key, if it is stored.
     ///
@@ -39,6 +40,14 @@ pub trait Dictionary {
     ///
     /// Whatever the store reports. After an error the dictionary is as it was before.
     fn remove(&mut self, key: &[u8]) -> Result<Option<Self::Value>, Self::Error>;
+
+    /// Calls `visit` with the bytes of every key that is stored, in any order; stops when it breaks. This is what a filter
+    /// comes back from when it has lost step, so it must leave no key out.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the store reports.
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
 }
 
 /// A [`Dictionary`] in memory: for tests, examples and benchmarks.
@@ -96,6 +105,12 @@ impl<V: Clone> Dictionary for MemoryDictionary<V> {
 
     fn remove(&mut self, key: &[u8]) -> Result<Option<V>, Infallible> {
         Ok(self.values.remove(key))
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), Infallible> {
+        // The visitor's break ends the scan, and is no error.
+        let _ = self.values.keys().try_for_each(|key| visit(key));
+        Ok(())
     }
 }
 
@@ -304,6 +319,14 @@ impl<R: Remote> Remote for Counted<'_, R> {
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         self.stats.remote_writes += 1;
         self.remote.apply(changes)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
+        self.remote.scan(visit)
+    }
+
+    fn prefetch(&self, address: u64) {
+        self.remote.prefetch(address);
     }
 }
 

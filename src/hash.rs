@@ -100,7 +100,7 @@ impl fmt::Debug for Digest {
 ///
 /// Two are provided: [`Xxh3`], the default, and [`SipHash`] for keys chosen by an attacker who may learn
 /// something of the filter's answers and has time to use it.
-pub trait KeyHasher: Clone + fmt::Debug + PartialEq {
+pub trait KeyHasher: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The function with this seed.
     fn with_seed(seed: Seed) -> Self;
 

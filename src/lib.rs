@@ -61,8 +61,7 @@ mod key;
 mod quotient;
 mod remote;
 mod telescoping;
-#[cfg(test)]
-mod testing;
+pub mod testing;
 mod tinyset;
 mod values;
 mod whitelist;
@@ -75,7 +74,10 @@ pub use cuckoo::{
 };
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
-pub use filter::{Adaptation, Adaptive, Filter, FilterStats};
+pub use filter::{
+    Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
+    Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,
+};
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
@@ -85,7 +87,7 @@ pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
     UncompressedTelescopingFilterBuilder,
 };
-pub use tinyset::{RemovalDisabled, TinySet, TinySetBuilder};
+pub use tinyset::{TinySet, TinySetBuilder};
 pub use values::Overflow;
 pub use whitelist::{WhitelistError, WhitelistFilter, WhitelistFilterBuilder};
 

@@ -7,8 +7,8 @@ use thiserror::Error;
 use crate::digest_set::DigestSet;
 use crate::error::ensure;
 use crate::{
-    Adaptation, BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key,
-    KeyHasher, Seed, Xxh3, batch,
+    Adaptation, BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key,
+    KeyHasher, Seed, Xxh3,
 };
 
 /// A Bloom filter with an exact list of the false positives that it was told of. Needs no remote.
@@ -25,10 +25,10 @@ use crate::{
 /// It is not [`Adaptive`](crate::Adaptive): it cannot check whether a key is stored, and removes none.
 ///
 /// ```
-/// use besom::{Filter, WhitelistFilter};
+/// use besom::{Filter, Insert, WhitelistFilter};
 ///
 /// let mut filter = WhitelistFilter::builder().capacity(1000).false_positive_rate(0.1).seed(7_u64).build()?;
-/// (0..1000_u64).try_for_each(|key| filter.insert(&key))?;
+/// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
 /// // The dictionary says that it is absent.
 /// let stranger = (1000..).find(|key| filter.contains(key)).unwrap_or(1000);
 /// assert!(filter.adapt(&stranger)?.is_fixed());
@@ -90,26 +90,6 @@ impl WhitelistFilter {
 }
 
 impl<H: KeyHasher> WhitelistFilter<H> {
-    /// Inserts a key. If it was a known false positive, it is one no longer.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        self.insert_digest(self.bloom.hasher().digest_key(key))
-    }
-
-    /// [`insert`](Self::insert) for those who have hashed already.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        self.bloom.insert_digest(digest)?;
-        self.whitelist.remove(digest);
-        Ok(())
-    }
-
     /// Remembers that `key` is absent, so that the filter no longer accepts it.
     ///
     /// Call this only for keys that the dictionary does not hold: the filter believes it. (A key that is inserted
@@ -158,46 +138,30 @@ impl<H: KeyHasher> WhitelistFilter<H> {
     pub fn whitelist_bound(&self) -> usize {
         self.bound
     }
-
-    /// Removes all keys and forgets all false positives.
-    pub fn clear(&mut self) {
-        self.bloom.clear();
-        self.whitelist.clear();
-    }
-
-    /// Walks the whole filter and checks what must hold of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] if something does not.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.bloom.verify()?;
-        let (len, bound) = (self.whitelist.len(), self.bound);
-        ensure!(len <= bound, "{len} false positives are listed, where {bound} may be");
-        let listed = self.whitelist.iter().all(|digest| self.bloom.contains_digest(digest));
-        ensure!(listed, "a listed false positive is none");
-        Ok(())
-    }
 }
 
 impl<H: KeyHasher> Filter for WhitelistFilter<H> {
+    type Hasher = H;
+    type Place = Digest;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.bloom.digest(bytes)
+    fn hasher(&self) -> &H {
+        self.bloom.hasher()
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        self.bloom.prefetch(digest);
+    }
+
+    #[inline]
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.bloom.contains_digest(digest) && !self.is_listed(digest)
-    }
-
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let digest = self.bloom.hasher().digest_key(key);
-            self.bloom.prefetch(digest);
-            digest
-        };
-        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {
@@ -219,6 +183,29 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
             adaptivity_bits: list,
             ..bloom
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.bloom.verify()?;
+        let (len, bound) = (self.whitelist.len(), self.bound);
+        ensure!(len <= bound, "{len} false positives are listed, where {bound} may be");
+        let listed = self.whitelist.iter().all(|digest| self.bloom.contains_digest(digest));
+        ensure!(listed, "a listed false positive is none");
+        Ok(())
+    }
+}
+
+impl<H: KeyHasher> Insert for WhitelistFilter<H> {
+    /// If the key was a known false positive, it is one no longer.
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let new = self.bloom.insert_digest(digest)?;
+        Ok(self.whitelist.remove(digest) || new)
+    }
+
+    /// Forgets all false positives too.
+    fn clear(&mut self) {
+        self.bloom.clear();
+        self.whitelist.clear();
     }
 }
 

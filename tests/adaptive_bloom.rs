@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use besom::game::{Adversary, DeletionTiming, LowerBoundRounds, Oracle, RepeatFalsePositives, Rules};
 use besom::{
     Adaptation, Adaptive, AdaptiveBloomFilter, AdaptiveError, BlockedBloomFilter, BloomFilter, BuildError,
-    Cascade, Digest, Filter, FilterStats, Key, LevelFilter, MemoryRemote, QuotientFilter, Remote, Schedule,
-    WhitelistError, WhitelistFilter,
+    Cascade, Digest, Filter, FilterStats, Insert, InvariantError, Key, LevelFilter, MemoryRemote,
+    QuotientFilter, Remote, Resync, Schedule, WhitelistError, WhitelistFilter, Xxh3,
 };
 
 /// A permutation of all numbers: distinct numbers are distinct keys.
@@ -138,11 +138,18 @@ struct WithDictionary {
 }
 
 impl Filter for WithDictionary {
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.filter.digest(bytes)
+    type Hasher = Xxh3;
+    type Place = Digest;
+
+    fn hasher(&self) -> &Xxh3 {
+        self.filter.hasher()
     }
 
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.filter.contains_digest(digest)
     }
 
@@ -156,6 +163,10 @@ impl Filter for WithDictionary {
 
     fn stats(&self) -> FilterStats {
         self.filter.stats()
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        Ok(())
     }
 }
 
@@ -174,6 +185,22 @@ impl Adaptive for WithDictionary {
     fn adapt<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<Adaptation, R> {
         assert!(!self.stored.contains(&key.with_bytes(<[u8]>::to_vec)));
         Ok(self.filter.adapt(key).expect("within the bound"))
+    }
+
+    fn clear<R: Remote>(&mut self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        unreachable!("nobody clears a model")
+    }
+
+    fn verify_remote<R: Remote>(&self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Ok(())
+    }
+
+    fn resync<R: Remote>(&mut self, _: &[u64], _: &mut R) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::Agreed)
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        unreachable!("nobody empties a model")
     }
 }
 

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use besom::{
-    BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, InvariantError, MergeError, SipHash,
+    BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, Insert, InvariantError, MergeError,
+    SipHash,
 };
 
 /// `SplitMix64`, so that every run is the same.

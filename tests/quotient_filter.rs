@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use besom::{BuildError, Filter, FullError, MergeError, QuotientFilter, SipHash};
+use besom::{BuildError, Filter, FullError, Insert, MergeError, QuotientFilter, Remove, SipHash};
 
 /// `SplitMix64`, so that every run is the same.
 struct Random(u64);
@@ -35,7 +35,7 @@ impl Checked {
 
     fn insert(&mut self, key: u64) {
         match self.filter.insert(&key) {
-            Ok(()) => {
+            Ok(_) => {
                 *self.counts.entry(key).or_default() += 1;
                 self.stored.push(key);
             }
@@ -47,13 +47,13 @@ impl Checked {
     }
 
     fn remove(&mut self, key: u64) {
-        assert!(self.filter.remove(&key), "{key} was inserted and is not there");
+        assert!(self.filter.remove(&key).unwrap(), "{key} was inserted and is not there");
         *self.counts.get_mut(&key).unwrap() -= 1;
     }
 
     fn merge(&mut self, other: &Self) {
         match self.filter.merge(&other.filter) {
-            Ok(()) => {
+            Ok(_) => {
                 self.stored.extend(&other.stored);
                 for (&key, count) in &other.counts {
                     *self.counts.entry(key).or_default() += count;
@@ -238,7 +238,9 @@ fn filters_that_cannot_be_merged_say_why_and_stay_as_they_are() {
     let larger = filter.merge(&build(1000, 1, 0.01));
     assert!(matches!(larger, Err(MergeError::ShapeMismatch { what: "slots", .. })), "{larger:?}");
     let mut full = build(100, 1, 0.01);
-    (0..100_u64).for_each(|key| full.insert(&key).unwrap());
+    (0..100_u64).for_each(|key| {
+        full.insert(&key).unwrap();
+    });
     assert_eq!(filter.merge(&full), Err(MergeError::Full { needed: 101, capacity: 100 }));
     assert!(filter.contains("kept") && filter.len() == 1);
     filter.verify().unwrap();
@@ -248,8 +250,12 @@ fn filters_that_cannot_be_merged_say_why_and_stay_as_they_are() {
 fn filters_that_grew_differently_merge() {
     let build = || QuotientFilter::builder().capacity(10).growable_to(1_000).seed(3_u64).build().unwrap();
     let (mut small, mut large) = (build(), build());
-    (0..8_u64).for_each(|key| small.insert(&key).unwrap());
-    (100..400_u64).for_each(|key| large.insert(&key).unwrap());
+    (0..8_u64).for_each(|key| {
+        small.insert(&key).unwrap();
+    });
+    (100..400_u64).for_each(|key| {
+        large.insert(&key).unwrap();
+    });
     let mut both = small.clone();
     both.merge(&large).unwrap();
     large.merge(&small).unwrap();
@@ -264,9 +270,9 @@ fn filters_that_grew_differently_merge() {
 fn removing_what_is_not_there_changes_nothing() {
     let builder = QuotientFilter::builder().capacity(50).false_positive_rate(1e-6);
     let mut filter = builder.seed(4_u64).build().unwrap();
-    assert!(!filter.remove("nothing"));
+    assert!(!filter.remove("nothing").unwrap());
     filter.insert("something").unwrap();
-    assert!(!filter.remove("nothing"));
+    assert!(!filter.remove("nothing").unwrap());
     assert!(filter.contains("something") && filter.len() == 1);
 }
 
@@ -276,18 +282,20 @@ fn a_key_inserted_twice_is_removed_twice() {
     filter.insert("twice").unwrap();
     filter.insert("twice").unwrap();
     assert_eq!((filter.len(), filter.count("twice")), (2, 2));
-    assert!(filter.remove("twice") && filter.contains("twice"));
-    assert!(filter.remove("twice") && !filter.contains("twice"));
-    assert!(!filter.remove("twice"));
+    assert!(filter.remove("twice").unwrap() && filter.contains("twice"));
+    assert!(filter.remove("twice").unwrap() && !filter.contains("twice"));
+    assert!(!filter.remove("twice").unwrap());
 }
 
 #[test]
 fn one_key_may_fill_the_whole_filter() {
     let mut filter = QuotientFilter::builder().capacity(3_000).seed(5_u64).build().unwrap();
-    (0..3_000).for_each(|_| filter.insert("again").unwrap());
+    (0..3_000).for_each(|_| {
+        filter.insert("again").unwrap();
+    });
     assert_eq!(filter.count("again"), 3_000);
     filter.verify().unwrap();
-    (0..3_000).for_each(|_| assert!(filter.remove("again")));
+    (0..3_000).for_each(|_| assert!(filter.remove("again").unwrap()));
     assert!(filter.is_empty() && !filter.contains("again"));
     filter.verify().unwrap();
 }

@@ -68,7 +68,7 @@ impl PackedSlots {
     /// Asks the processor to fetch the memory of `slot`.
     #[inline]
     pub(crate) fn prefetch(&self, slot: usize) {
-        crate::batch::prefetch(&raw const self.bytes[slot * self.width as usize / 8]);
+        crate::bits::prefetch(&raw const self.bytes[slot * self.width as usize / 8]);
     }
 }
 

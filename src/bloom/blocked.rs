@@ -6,8 +6,8 @@ use super::plain::count_ones;
 use crate::bits::{AlignedWords, Isa};
 use crate::error::ensure;
 use crate::{
-    BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, MergeError, Xxh3,
-    batch,
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
+    Xxh3,
 };
 
 /// A Bloom filter that keeps all bits of a key in one cache line. Does not adapt, and removes nothing.
@@ -20,7 +20,7 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BlockedBloomFilter, Filter};
+/// use besom::{BlockedBloomFilter, Filter, Insert};
 ///
 /// let mut filter = BlockedBloomFilter::with_capacity(1000)?;
 /// filter.insert(&42_u64)?;
@@ -64,43 +64,11 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         Ok(Self { hasher, words, probes, isa: Isa::detect(), len: 0, capacity })
     }
 
-    /// Inserts a key.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already: with more, its false-positive rate would be
-    /// higher than promised. The filter is unchanged.
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        self.insert_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`insert`](Self::insert) for those who have hashed already: `digest` is what
-    /// [`Filter::digest`] returns for the key.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
-    #[inline]
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
-        }
-        self.set(digest);
-        Ok(())
-    }
-
     /// Sets the bits of a key whether there is room for it or not.
     #[inline]
     fn set(&mut self, digest: Digest) {
         line::insert(&mut self.words, self.probes, digest);
         self.len += 1;
-    }
-
-    /// Asks the processor to fetch the line of a key.
-    #[inline]
-    pub(crate) fn prefetch(&self, digest: Digest) {
-        batch::prefetch(self.words.as_ptr().wrapping_add(line::first_word(&self.words, digest)));
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
@@ -131,64 +99,35 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         Ok(())
     }
 
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.words.fill(0);
-        self.len = 0;
-    }
-
     /// How many bits each key sets: 4, 8 or 16, as the rate requires.
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.probes.count()
     }
-
-    /// The hash function of the filter.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
-    /// Walks the whole filter and checks what must hold of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] if something does not.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        let words = self.words.len();
-        ensure!(words > 0 && words.is_multiple_of(LANES), "{words} words are no whole lines");
-        let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes.count() as usize));
-        ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes.count());
-        for (line, lanes) in self.words.chunks_exact(LANES).enumerate() {
-            let empty =
-                |parity: usize| lanes.iter().skip(parity).step_by(2).filter(|&&lane| lane == 0).count();
-            let consistent = |parity| empty(parity) == 0 || empty(parity) == LANES / 2;
-            ensure!(consistent(0) && consistent(1), "line {line} has bits in some lanes only: {lanes:x?}");
-            let alike = self.probes == Probes::Four || empty(0) == empty(1);
-            ensure!(alike, "line {line} has bits in half of its lanes only: {lanes:x?}");
-        }
-        Ok(())
-    }
 }
 
 impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
+    type Hasher = H;
+    type Place = Digest;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        crate::bits::prefetch(self.words.as_ptr().wrapping_add(line::first_word(&self.words, digest)));
+    }
+
+    #[inline]
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         line::contains(self.isa, &self.words, self.probes, digest)
-    }
-
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let digest = self.hasher.digest_key(key);
-            self.prefetch(digest);
-            digest
-        };
-        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {
@@ -210,10 +149,44 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
             ..FilterStats::default()
         }
     }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let words = self.words.len();
+        ensure!(words > 0 && words.is_multiple_of(LANES), "{words} words are no whole lines");
+        let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes.count() as usize));
+        ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes.count());
+        for (line, lanes) in self.words.chunks_exact(LANES).enumerate() {
+            let empty =
+                |parity: usize| lanes.iter().skip(parity).step_by(2).filter(|&&lane| lane == 0).count();
+            let consistent = |parity| empty(parity) == 0 || empty(parity) == LANES / 2;
+            ensure!(consistent(0) && consistent(1), "line {line} has bits in some lanes only: {lanes:x?}");
+            let alike = self.probes == Probes::Four || empty(0) == empty(1);
+            ensure!(alike, "line {line} has bits in half of its lanes only: {lanes:x?}");
+        }
+        Ok(())
+    }
+}
+
+impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
+        }
+        let new = !self.contains_digest(digest);
+        self.set(digest);
+        Ok(new)
+    }
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+        self.len = 0;
+    }
 }
 
 /// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
-/// one that was asked for. [`insert`](BlockedBloomFilter::insert) refuses instead.
+/// one that was asked for. [`insert`](Insert::insert) refuses instead.
 impl<H: KeyHasher, K: Key> Extend<K> for BlockedBloomFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         keys.into_iter().for_each(|key| self.set(self.hasher.digest_key(&key)));

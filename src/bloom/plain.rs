@@ -5,8 +5,8 @@ use super::size::Shape;
 use crate::bits::AlignedWords;
 use crate::error::ensure;
 use crate::{
-    BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, MergeError, Xxh3,
-    batch,
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
+    Xxh3,
 };
 
 /// The classic Bloom filter: k bits per key, anywhere in one array. Does not adapt, and removes nothing.
@@ -18,7 +18,7 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BloomFilter, Filter};
+/// use besom::{BloomFilter, Filter, Insert};
 ///
 /// let mut filter = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
 /// filter.insert("besom")?;
@@ -62,32 +62,6 @@ impl<H: KeyHasher> BloomFilter<H> {
         Ok(Self { hasher, words, probes: shape.probes, len: 0, capacity })
     }
 
-    /// Inserts a key.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already: with more, its false-positive rate would be
-    /// higher than promised. The filter is unchanged.
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        self.insert_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`insert`](Self::insert) for those who have hashed already: `digest` is what
-    /// [`Filter::digest`] returns for the key.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if the filter holds `capacity` keys already. It is unchanged.
-    #[inline]
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
-        }
-        self.set(digest);
-        Ok(())
-    }
-
     /// Sets the bits of a key whether there is room for it or not.
     #[inline]
     fn set(&mut self, digest: Digest) {
@@ -116,19 +90,10 @@ impl<H: KeyHasher> BloomFilter<H> {
         unsafe { *self.words.get_unchecked(word) >> bit }
     }
 
-    /// Asks the processor to fetch what a query will most likely read.
-    #[inline]
-    pub(crate) fn prefetch(&self, digest: Digest) {
-        let mut probes = self.probes_of(digest);
-        for _ in 0..self.probes.min(2 * GROUP) {
-            batch::prefetch(self.words.as_ptr().wrapping_add(probes.next().0));
-        }
-    }
-
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
     ///
     /// ```
-    /// use besom::{BloomFilter, Filter};
+    /// use besom::{BloomFilter, Filter, Insert};
     ///
     /// let builder = BloomFilter::builder().capacity(1000).seed(7_u64);
     /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
@@ -165,37 +130,10 @@ impl<H: KeyHasher> BloomFilter<H> {
         Ok(())
     }
 
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.words.fill(0);
-        self.len = 0;
-    }
-
     /// How many bits each key sets: k.
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.probes
-    }
-
-    /// The hash function of the filter.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
-    /// Walks the whole filter and checks what must hold of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] if something does not.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        ensure!(!self.words.is_empty(), "a Bloom filter without bits");
-        ensure!(self.probes >= 1, "a Bloom filter without probes");
-        let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes as usize));
-        ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes);
-        let least = usize::from(self.len > 0);
-        ensure!(ones >= least, "no bit set by {} keys", self.len);
-        Ok(())
     }
 }
 
@@ -234,16 +172,32 @@ impl Probes {
 const GROUP: u32 = 2;
 
 impl<H: KeyHasher> Filter for BloomFilter<H> {
+    type Hasher = H;
+    type Place = Digest;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    #[inline]
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        let mut probes = self.probes_of(digest);
+        for _ in 0..self.probes.min(2 * GROUP) {
+            crate::bits::prefetch(self.words.as_ptr().wrapping_add(probes.next().0));
+        }
     }
 
     /// Two probes at a time, without a branch between them: half of the bits are set, so a branch after every
     /// probe would be mispredicted about once per absent key. With four at a time none is, but beyond the cache
     /// the lines that are read in vain cost more than that.
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         let mut probes = self.probes_of(digest);
         for _ in 0..self.probes / GROUP {
             let bits = [(); GROUP as usize].map(|()| self.bit(&mut probes));
@@ -252,15 +206,6 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
             }
         }
         (0..self.probes % GROUP).fold(1, |all, _| all & self.bit(&mut probes)) == 1
-    }
-
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let digest = self.hasher.digest_key(key);
-            self.prefetch(digest);
-            digest
-        };
-        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {
@@ -282,10 +227,38 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
             ..FilterStats::default()
         }
     }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        ensure!(!self.words.is_empty(), "a Bloom filter without bits");
+        ensure!(self.probes >= 1, "a Bloom filter without probes");
+        let (ones, most) = (count_ones(&self.words), self.len.saturating_mul(self.probes as usize));
+        ensure!(ones <= most, "{ones} bits set by {} keys of {} probes", self.len, self.probes);
+        let least = usize::from(self.len > 0);
+        ensure!(ones >= least, "no bit set by {} keys", self.len);
+        Ok(())
+    }
+}
+
+impl<H: KeyHasher> Insert for BloomFilter<H> {
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
+        }
+        let new = !self.contains_digest(digest);
+        self.set(digest);
+        Ok(new)
+    }
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+        self.len = 0;
+    }
 }
 
 /// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
-/// one that was asked for. [`insert`](BloomFilter::insert) refuses instead.
+/// one that was asked for. [`insert`](Insert::insert) refuses instead.
 impl<H: KeyHasher, K: Key> Extend<K> for BloomFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         keys.into_iter().for_each(|key| self.set(self.hasher.digest_key(&key)));

@@ -3,8 +3,8 @@
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::quotient::{Answer, Place};
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Seed, Xxh3,
-    batch,
+    AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Resync,
+    Xxh3,
 };
 
 use super::builder::{BroomFilterBuilder, Plan};
@@ -109,11 +109,6 @@ impl<H: KeyHasher> BroomFilter<H> {
         Ok(Self { local, plan, capacity, max_capacity, adaptations: 0, growths: 0 })
     }
 
-    /// The seed of the hash functions.
-    pub fn seed(&self) -> Seed {
-        self.local.functions.hasher().seed()
-    }
-
     /// Where the keys are.
     pub fn levels(&self) -> BroomLevels {
         let (phase, frontier) = self.local.functions.position();
@@ -133,33 +128,6 @@ impl<H: KeyHasher> BroomFilter<H> {
             frontier: frontier as f64 / self.local.functions.walk() as f64,
             large_remainders: self.local.primary.has_rest(),
         }
-    }
-
-    /// Removes all keys, from the filter and from the remote. Capacity and seed stay; repairs are forgotten with
-    /// the hash functions that they were made under.
-    ///
-    /// # Errors
-    ///
-    /// [`AdaptiveError::Remote`] if the remote failed, [`AdaptiveError::OutOfMemory`] without memory for an empty
-    /// filter of this size; filter and remote are unchanged.
-    pub fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let (phase, _) = self.local.functions.position();
-        let hasher = self.local.functions.hasher().clone();
-        let empty = Self::from_plan(self.plan, self.capacity, self.max_capacity, hasher, phase + 2);
-        let empty = empty.map_err(|_| self.out_of_memory())?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        self.local = empty.local;
-        Ok(())
-    }
-
-    /// Checks all invariants: the tables', that no fingerprint is a prefix of another, that every query that must
-    /// look beyond the primary table will. Walks all of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] with the first violation found.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.local.verify()
     }
 
     pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
@@ -197,23 +165,6 @@ impl<H: KeyHasher> BroomFilter<H> {
     fn contains_fully(&self, digest: Digest, place: Place, answer: Answer) -> bool {
         self.settle(place, answer)
             .unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
-    }
-
-    #[inline(never)]
-    fn contains_after_all(&self, key: &[u8], place: Place, answer: Answer) -> bool {
-        self.settle(place, answer)
-            .unwrap_or_else(|| self.local.find(&self.local.fingerprint(self.digest(key))).is_some())
-    }
-
-    #[inline(always)]
-    fn place(&self, digest: Digest) -> Place {
-        self.local.functions.place(digest)
-    }
-
-    #[inline(always)]
-    fn contains_key_at<K: Key + ?Sized>(&self, key: &K, place: Place) -> bool {
-        let answer = self.local.table().answer(place);
-        answer != Answer::No && key.with_bytes(|bytes| self.contains_after_all(bytes, place, answer))
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -284,32 +235,35 @@ impl<H: KeyHasher> BroomFilter<H> {
 }
 
 impl<H: KeyHasher> Filter for BroomFilter<H> {
+    type Hasher = H;
+    type Place = Place;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.local.functions.hasher().digest(bytes)
+    fn hasher(&self) -> &H {
+        self.local.functions.hasher()
+    }
+
+    #[inline(always)]
+    fn place(&self, digest: Digest) -> Place {
+        self.local.functions.place(digest)
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let place = self.place(digest);
+    fn prefetch(&self, place: Place) {
+        self.local.table().prefetch(place.quotient);
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         let answer = self.local.table().answer(place);
-        answer != Answer::No && self.contains_fully(digest, place, answer)
+        answer != Answer::No && self.contains_fully(digest(), place, answer)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
     /// few other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_key_at(key, self.place(key.with_bytes(|bytes| self.digest(bytes))))
-    }
-
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = self.place(key.with_bytes(|bytes| self.digest(bytes)));
-            self.local.table().prefetch(place.quotient);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |key, place| self.contains_key_at(key, place));
+        self.contains_at(self.place(self.hasher().digest_key(key)), || self.hasher().digest_key(key))
     }
 
     fn len(&self) -> usize {
@@ -333,6 +287,10 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
             rebuilds: self.growths,
             ..FilterStats::default()
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.local.verify()
     }
 }
 
@@ -366,7 +324,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
             let mut visit = |stored: &[u8]| list.push(stored.to_vec());
             remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
             let Some(rank) = list.iter().position(|stored| stored == key) else { return Ok(false) };
-            remote.apply(&[Change::Remove { address, rank }]).map_err(AdaptiveError::Remote)?;
+            remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
             let (bits, primary) = self.local.unplace(&fingerprint);
             self.local.add_ghost(&fingerprint, bits);
             if !primary {
@@ -410,5 +368,31 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         })?;
         self.adaptations += u64::from(adaptation.is_fixed());
         Ok(adaptation)
+    }
+
+    /// Repairs are forgotten with the hash functions that they were made under.
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        let empty = self.emptied().map_err(|_| self.out_of_memory())?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.local = empty.local;
+        Ok(())
+    }
+
+    fn verify_remote<R: Remote>(&self, _remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Ok(())
+    }
+
+    fn resync<R: Remote>(
+        &mut self,
+        _addresses: &[u64],
+        _remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::InQuestion { slots: 1 })
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        let (phase, _) = self.local.functions.position();
+        let hasher = self.local.functions.hasher().clone();
+        Self::from_plan(self.plan, self.capacity, self.max_capacity, hasher, phase + 2)
     }
 }

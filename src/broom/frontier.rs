@@ -94,7 +94,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         // The last one first, so that the ranks of the others stay.
         for &rank in leaving.iter().rev() {
             let fingerprint = self.local.fingerprint_under(digests[rank], Which::Old);
-            self.unplace(&fingerprint, rank);
+            self.unplace(&fingerprint, rank, &list[rank]);
         }
         // From here on they are new: the side of the frontier says so, to everyone.
         self.step_over(step);

@@ -22,7 +22,7 @@ enum Undo {
 #[derive(Debug)]
 enum Pending {
     Push { address: u64, key: Vec<u8> },
-    Remove { address: u64, rank: usize },
+    Remove { address: u64, rank: usize, key: Vec<u8> },
 }
 
 /// How far a transaction was at some time.
@@ -70,7 +70,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         for change in &self.pending {
             match change {
                 Pending::Push { address: at, key } if *at == address => keys.push(key.clone()),
-                Pending::Remove { address: at, rank } if *at == address && *rank < keys.len() => {
+                Pending::Remove { address: at, rank, .. } if *at == address && *rank < keys.len() => {
                     keys.remove(*rank);
                 }
                 _ => {}
@@ -120,10 +120,10 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     }
 
     /// Takes a stored key out, which is the `rank`-th at its address.
-    pub(super) fn unplace(&mut self, fingerprint: &Fingerprint, rank: usize) {
+    pub(super) fn unplace(&mut self, fingerprint: &Fingerprint, rank: usize, key: &[u8]) {
         let (string, primary) = self.local.unplace(fingerprint);
         self.undo.push(Undo::Unplaced { key: *fingerprint, len: string.len(), primary });
-        self.pending.push(Pending::Remove { address: fingerprint.quotient(), rank });
+        self.pending.push(Pending::Remove { address: fingerprint.quotient(), rank, key: key.to_vec() });
     }
 
     /// Lets the ghosts of a quotient and a function die; returns how many there were.
@@ -177,7 +177,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         }
         let changes = self.pending.iter().map(|change| match change {
             Pending::Push { address, key } => Change::Push { address: *address, key },
-            Pending::Remove { address, rank } => Change::Remove { address: *address, rank: *rank },
+            Pending::Remove { address, rank, key } => Change::Remove { address: *address, rank: *rank, key },
         });
         self.remote.apply(&changes.collect::<Vec<_>>()).map_err(AdaptiveError::Remote)
     }

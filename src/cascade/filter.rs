@@ -6,7 +6,7 @@ use super::state::{Levels, Overflow, Plan, part};
 use crate::error::ensure;
 use crate::{
     Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, FullError,
-    InvariantError, Key, KeyHasher, Remote, Xxh3, batch,
+    InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
 };
 
 /// A filter made adaptive by levels: it repairs every false positive that it is told of, in constant space.
@@ -87,38 +87,6 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     #[must_use]
     pub fn levels(&self) -> Vec<LevelStats> {
         self.levels.stats()
-    }
-
-    /// The hash function of the filter.
-    #[must_use]
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
-    /// Removes all keys, here and in the remote, and forgets all repairs.
-    ///
-    /// # Errors
-    ///
-    /// [`AdaptiveError`] if the remote failed or the memory is not to be had; filter and remote are unchanged.
-    pub fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let levels = self.empty_levels()?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        self.take(levels);
-        self.len = 0;
-        Ok(())
-    }
-
-    /// Walks the whole filter and checks what must hold of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] if something does not.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        let first = self.levels.first().len();
-        ensure!(self.len <= self.capacity, "{} keys stored, capacity {}", self.len, self.capacity);
-        ensure!(first >= self.len, "{} keys stored, {first} of them in level 0", self.len);
-        ensure!(!F::REMOVES || first == self.len, "{} keys stored, {first} in level 0", self.len);
-        self.levels.verify()
     }
 
     /// Reads the list that a key is in, or would be.
@@ -225,7 +193,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         }
         let List { address, neighbours, rank } = self.read(key, digest, remote)?;
         let Some(rank) = rank else { return Ok(false) };
-        let change = [Change::Remove { address, rank }];
+        let change = [Change::Remove { address, rank, key }];
         if !F::REMOVES && self.levels.reserve_rejection(digest, &neighbours) == Err(Overflow) {
             let levels = self.rebuilt(remote, Some(key))?;
             remote.apply(&change).map_err(AdaptiveError::Remote)?;
@@ -281,29 +249,27 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
 }
 
 impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
+    type Hasher = H;
+    type Place = Digest;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline(always)]
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        self.levels.prefetch(digest);
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.levels.contains(digest)
-    }
-
-    // As the default, but always inlined: a loop of queries is a quarter faster for it.
-    #[inline(always)]
-    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_digest(self.hasher.digest_key(key))
-    }
-
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let digest = self.hasher.digest_key(key);
-            self.levels.prefetch(digest);
-            digest
-        };
-        batch::contains_many(keys, answers, prepare, |_, digest| self.contains_digest(digest));
     }
 
     fn len(&self) -> usize {
@@ -327,6 +293,14 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
             rebuilds: self.rebuilds,
             ..first
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let first = self.levels.first().len();
+        ensure!(self.len <= self.capacity, "{} keys stored, capacity {}", self.len, self.capacity);
+        ensure!(first >= self.len, "{} keys stored, {first} of them in level 0", self.len);
+        ensure!(!F::REMOVES || first == self.len, "{} keys stored, {first} in level 0", self.len);
+        self.levels.verify()
     }
 }
 
@@ -353,5 +327,32 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         R: Remote,
     {
         key.with_bytes(|key| self.adapt_bytes(key, remote))
+    }
+
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        let levels = self.empty_levels()?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.take(levels);
+        self.len = 0;
+        Ok(())
+    }
+
+    fn verify_remote<R: Remote>(&self, _remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Ok(())
+    }
+
+    fn resync<R: Remote>(
+        &mut self,
+        _addresses: &[u64],
+        _remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::InQuestion { slots: 1 })
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        let levels = Levels::new(&self.plan, &self.hasher, self.rebuilds + 1)?;
+        let (hasher, plan) = (self.hasher.clone(), self.plan.clone());
+        let (capacity, adaptations) = (self.capacity, self.adaptations);
+        Ok(Self { hasher, plan, levels, len: 0, capacity, adaptations, rebuilds: self.rebuilds + 1 })
     }
 }

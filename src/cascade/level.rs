@@ -2,16 +2,15 @@
 
 use crate::bloom::size;
 use crate::{
-    BlockedBloomFilter, BloomFilter, BuildError, Digest, Filter, FullError, InvariantError, KeyHasher,
-    QuotientFilter, Xxh3,
+    BlockedBloomFilter, BloomFilter, BuildError, Digest, Insert, KeyHasher, QuotientFilter, Remove, Xxh3,
 };
 
 /// A filter that can be a level of a [`Cascade`](super::Cascade).
 ///
 /// The cascade hashes keys itself and gives each level digests of its own; a level's own hash function is never
 /// asked.
-pub trait LevelFilter: Filter + Sized {
-    /// Whether [`remove_digest`](Self::remove_digest) removes anything.
+pub trait LevelFilter: Insert + Sized {
+    /// Whether [`take_out`](Self::take_out) removes anything.
     const REMOVES: bool;
 
     /// An empty filter that holds `capacity` keys at this false-positive rate.
@@ -21,27 +20,8 @@ pub trait LevelFilter: Filter + Sized {
     /// [`BuildError`] if there can be none.
     fn for_level(capacity: usize, rate: f64) -> Result<Self, BuildError>;
 
-    /// Inserts the key with this digest.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] beyond the capacity. The cascade never tries that.
-    fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError>;
-
     /// Removes the key with this digest, which was inserted, if [`REMOVES`](Self::REMOVES).
-    fn remove_digest(&mut self, digest: Digest);
-
-    /// Asks the processor to fetch what a query for this digest will read first.
-    fn prefetch_digest(&self, digest: Digest) {
-        let _ = digest;
-    }
-
-    /// Checks the filter's invariants.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] with the first violation found.
-    fn verify(&self) -> Result<(), InvariantError>;
+    fn take_out(&mut self, digest: Digest);
 }
 
 impl LevelFilter for BloomFilter {
@@ -51,21 +31,7 @@ impl LevelFilter for BloomFilter {
         Self::sized(capacity, size::level(capacity as f64, rate), Xxh3::with_seed(0_u64.into()))
     }
 
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        self.insert_digest(digest)
-    }
-
-    fn remove_digest(&mut self, _: Digest) {}
-
-    #[inline]
-    fn prefetch_digest(&self, digest: Digest) {
-        self.prefetch(digest);
-    }
-
-    fn verify(&self) -> Result<(), InvariantError> {
-        self.verify()
-    }
+    fn take_out(&mut self, _: Digest) {}
 }
 
 impl LevelFilter for BlockedBloomFilter {
@@ -75,21 +41,7 @@ impl LevelFilter for BlockedBloomFilter {
         Self::builder().capacity(capacity).false_positive_rate(rate).seed(0_u64).build()
     }
 
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        self.insert_digest(digest)
-    }
-
-    fn remove_digest(&mut self, _: Digest) {}
-
-    #[inline]
-    fn prefetch_digest(&self, digest: Digest) {
-        self.prefetch(digest);
-    }
-
-    fn verify(&self) -> Result<(), InvariantError> {
-        self.verify()
-    }
+    fn take_out(&mut self, _: Digest) {}
 }
 
 impl LevelFilter for QuotientFilter {
@@ -99,23 +51,9 @@ impl LevelFilter for QuotientFilter {
         Self::builder().capacity(capacity).false_positive_rate(rate).seed(0_u64).build()
     }
 
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        self.insert_digest(digest)
-    }
-
-    fn remove_digest(&mut self, digest: Digest) {
+    fn take_out(&mut self, digest: Digest) {
         let removed = self.remove_digest(digest);
-        debug_assert!(removed, "a key that was inserted is not there");
-    }
-
-    #[inline]
-    fn prefetch_digest(&self, digest: Digest) {
-        self.prefetch(digest);
-    }
-
-    fn verify(&self) -> Result<(), InvariantError> {
-        self.verify()
+        debug_assert_eq!(removed, Ok(true), "a key that was inserted is not there");
     }
 }
 

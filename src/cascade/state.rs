@@ -133,7 +133,7 @@ impl<F: LevelFilter> Levels<F> {
 
     #[inline]
     pub(super) fn prefetch(&self, digest: Digest) {
-        self.first.filter.prefetch_digest(self.first.mixer.mix(digest));
+        self.first.filter.prefetch(self.first.filter.place(self.first.mixer.mix(digest)));
     }
 
     /// The level that accepts a digest which level 0's filter accepts; the number of filters for the last level.
@@ -197,7 +197,7 @@ impl<F: LevelFilter> Levels<F> {
         for index in 0..self.depth(digest) {
             match self.filter_mut(index) {
                 Some(level) if F::REMOVES => {
-                    level.filter.remove_digest(level.mixer.mix(digest));
+                    level.filter.take_out(level.mixer.mix(digest));
                     level.keys -= 1;
                 }
                 Some(_) => {}

@@ -51,6 +51,13 @@ impl Remote for Flaky {
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Failure> {
         self.call()?.apply(changes).map_err(|_| Failure)
     }
+
+    fn scan(
+        &mut self,
+        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.call()?.scan(visit).map_err(|_| Failure)
+    }
 }
 
 /// A cascade beside the exact set of what it stores.

@@ -36,6 +36,8 @@ pub(super) struct Draft {
     bytes: Vec<u8>,
     /// At most one per slot.
     planned: Vec<Planned>,
+    /// Who lies in the slots that were read.
+    occupants: Vec<(usize, Resident)>,
 }
 
 /// What is kept of the memory between drafts.
@@ -48,6 +50,13 @@ impl Draft {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         Resident { place, start, len: key.len() }
+    }
+
+    /// Takes the bytes of the key in that lies in a slot.
+    pub(super) fn occupant(&mut self, slot: usize, key: &[u8], place: Place) -> Resident {
+        let resident = self.resident(key, place);
+        self.occupants.push((slot, resident));
+        resident
     }
 
     pub(super) fn key(&self, resident: Resident) -> &[u8] {
@@ -81,13 +90,17 @@ impl Draft {
     pub(super) fn trim(&mut self) {
         self.bytes.clear();
         self.planned.clear();
+        self.occupants.clear();
+        self.occupants.shrink_to(KEPT_SLOTS);
         self.bytes.shrink_to(KEPT_BYTES);
         self.planned.shrink_to(KEPT_SLOTS);
     }
 
     /// The memory in use, in bytes.
     pub(super) fn memory(&self) -> usize {
-        self.bytes.capacity() + self.planned.capacity() * size_of::<Planned>()
+        self.bytes.capacity()
+            + self.planned.capacity() * size_of::<Planned>()
+            + self.occupants.capacity() * size_of::<(usize, Resident)>()
     }
 
     /// How many slots change.
@@ -104,7 +117,13 @@ impl Draft {
         let moved = self.planned.iter().filter(|planned| planned.moved);
         let changes = moved.filter_map(|planned| {
             let key = planned.resident.map(|resident| self.key(resident));
-            change(planned.slot, !table.is_vacant(planned.slot), key)
+            let occupant = self.occupants.iter().find(|occupant| occupant.0 == planned.slot);
+            debug_assert_eq!(
+                occupant.is_none(),
+                table.is_vacant(planned.slot),
+                "who is moved was read before"
+            );
+            change(planned.slot, occupant.map(|&(_, resident)| self.key(resident)), key)
         });
         apply(changes, remote).map_err(AdaptiveError::Remote)?;
         for planned in &self.planned {
@@ -139,13 +158,13 @@ fn apply<'k, R: Remote>(
     remote.apply(if many.is_empty() { &few[..count] } else { &many })
 }
 
-/// What the remote has to do so that `key`, or nobody, lies in the slot.
-pub(super) fn change(slot: usize, occupied: bool, key: Option<&[u8]>) -> Option<Change<'_>> {
-    let address = slot as u64;
-    match (occupied, key) {
-        (false, Some(key)) => Some(Change::Push { address, key }),
-        (true, Some(key)) => Some(Change::Replace { address, rank: 0, key }),
-        (true, None) => Some(Change::Remove { address, rank: 0 }),
-        (false, None) => None,
+/// What the remote has to do so that `key`, or nobody, lies in the slot where `old` does.
+fn change<'k>(slot: usize, old: Option<&'k [u8]>, key: Option<&'k [u8]>) -> Option<Change<'k>> {
+    let (address, rank) = (slot as u64, 0);
+    match (old, key) {
+        (None, Some(key)) => Some(Change::Push { address, key }),
+        (Some(old), Some(key)) => Some(Change::Replace { address, rank, old, key }),
+        (Some(key), None) => Some(Change::Remove { address, rank, key }),
+        (None, None) => None,
     }
 }

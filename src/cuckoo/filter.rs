@@ -1,9 +1,8 @@
 //! The filter that all adaptive members of the family are: insertion, removal and the frame of a repair.
 
-use crate::batch;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Change, Digest, Filter, FilterStats, FullError, InvariantError, Key,
-    KeyHasher, Remote, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, FullError,
+    InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
 };
 
 use super::builder::CuckooBuilder;
@@ -102,11 +101,6 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         }
     }
 
-    /// The hash function, with its seed.
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
     /// k: how many tables there are, and thereby how many bins a query looks at.
     #[must_use]
     pub fn tables(&self) -> usize {
@@ -125,51 +119,8 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         self.table.shape().width
     }
 
-    /// Removes all keys, from the remote too. The hash functions and the counters stay.
-    ///
-    /// # Errors
-    ///
-    /// [`AdaptiveError::Remote`] if the remote failed; filter and remote are unchanged.
-    pub fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        self.table.clear();
-        self.len = 0;
-        Ok(())
-    }
-
-    /// Walks the whole filter and checks its invariants.
-    ///
-    /// # Errors
-    ///
-    /// The first violation found. It means that memory was corrupted, or a bug in this crate.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.table.verify(self.len)
-    }
-
-    /// Walks the filter and its remote: every occupied slot has its one key there, the others have none. Reads
-    /// the remote once for each slot.
-    ///
-    /// # Errors
-    ///
-    /// [`AdaptiveError::Inconsistent`] for the first slot that the two do not agree on, or what the remote
-    /// reports.
-    pub fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        for slot in 0..self.table.shape().slots() {
-            if !self.table.is_vacant(slot) {
-                self.read_slot(slot, remote, |_, _| ())?;
-                continue;
-            }
-            let mut found = 0;
-            remote.read(slot as u64, &mut |_| found += 1).map_err(AdaptiveError::Remote)?;
-            if found > 0 {
-                return Err(AdaptiveError::Inconsistent { address: slot as u64, expected: 0, found });
-            }
-        }
-        Ok(())
-    }
-
     #[inline]
-    pub(super) fn place(&self, digest: Digest) -> Place {
+    pub(super) fn place_of(&self, digest: Digest) -> Place {
         place_in_epoch(&self.hasher, digest, self.epoch)
     }
 
@@ -185,7 +136,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         let address = slot as u64;
         remote
             .read(address, &mut |key| {
-                let place = self.place(self.hasher.digest(key));
+                let place = self.place_of(self.hasher.digest(key));
                 if let Some(visit) = visit.take_if(|_| self.table.holds(slot, place)) {
                     seen = Some(visit(key, place));
                 }
@@ -217,7 +168,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let place = self.place(self.hasher.digest(key));
+        let place = self.place_of(self.hasher.digest(key));
         let look = self.table.look(place);
         if look.hit && self.find(key, place, remote)?.is_some() {
             return Ok(false);
@@ -261,7 +212,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         let newcomer = scratch.draft.resident(key, place);
         if self.draft_chain(newcomer, 0..self.table.shape().tables, None, scratch, remote)? {
             scratch.draft.commit(&mut self.table, remote)
-        } else if self.rebuild(Some(key), None, remote)? {
+        } else if self.rehash_all(Some(key), None, remote)? {
             self.resets += 1;
             Ok(())
         } else {
@@ -293,9 +244,9 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let place = self.place(self.hasher.digest(key));
+        let place = self.place_of(self.hasher.digest(key));
         let Some(slot) = self.find(key, place, remote)? else { return Ok(false) };
-        let change = [Change::Remove { address: slot as u64, rank: 0 }];
+        let change = [Change::Remove { address: slot as u64, rank: 0, key }];
         remote.apply(&change).map_err(AdaptiveError::Remote)?;
         self.table.erase(slot);
         self.len -= 1;
@@ -314,12 +265,13 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         remote: &mut R,
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
         let digest = self.hasher.digest(key);
-        let query = self.place(digest);
+        let query = self.place_of(digest);
         let mut scratch = Scratch::new();
         let mut collisions = Vec::new();
         for slot in self.table.hits(query) {
             let draft = &mut scratch.draft;
-            let resident = self.read_slot(slot, remote, |stored, place| draft.resident(stored, place))?;
+            let resident =
+                self.read_slot(slot, remote, |stored, place| draft.occupant(slot, stored, place))?;
             if draft.key(resident) == key {
                 return Ok(Adaptation::NotFalsePositive);
             }
@@ -348,7 +300,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
                 draft.commit(&mut self.table, remote)?;
                 Adaptation::Fixed { slots: draft.len() }
             }
-            Outcome::Rebuild if self.rebuild(None, Some(query), remote)? => {
+            Outcome::Rebuild if self.rehash_all(None, Some(query), remote)? => {
                 self.resets += 1;
                 Adaptation::FixedAfterReset { slots: self.len, resets: 1 }
             }
@@ -364,23 +316,27 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 }
 
 impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
+    type Hasher = H;
+    type Place = Place;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.table.contains(self.place(digest))
+    fn place(&self, digest: Digest) -> Place {
+        self.place_of(digest)
     }
 
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = self.place(self.hasher.digest_key(key));
-            self.table.prefetch(place);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
+    #[inline]
+    fn prefetch(&self, place: Place) {
+        self.table.prefetch(place);
+    }
+
+    #[inline]
+    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+        self.table.contains(place)
     }
 
     fn len(&self) -> usize {
@@ -405,6 +361,10 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
             rebuilds: self.rebuilds,
             ..FilterStats::default()
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify(self.len)
     }
 }
 
@@ -432,6 +392,49 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
     {
         key.with_bytes(|bytes| self.adapt_bytes(bytes, remote))
     }
+
+    /// The hash functions and the counters stay.
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.table.clear();
+        self.len = 0;
+        Ok(())
+    }
+
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        for slot in 0..self.table.shape().slots() {
+            if !self.table.is_vacant(slot) {
+                self.read_slot(slot, remote, |_, _| ())?;
+                continue;
+            }
+            let mut found = 0;
+            remote.read(slot as u64, &mut |_| found += 1).map_err(AdaptiveError::Remote)?;
+            if found > 0 {
+                return Err(AdaptiveError::Inconsistent { address: slot as u64, expected: 0, found });
+            }
+        }
+        Ok(())
+    }
+
+    fn resync<R: Remote>(
+        &mut self,
+        _addresses: &[u64],
+        _remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::InQuestion { slots: 1 })
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        let table = Table::new(*self.table.shape())?;
+        let empty = Self::from_parts(table, self.hasher.clone(), self.capacity);
+        Ok(Self {
+            epoch: self.epoch + 1,
+            adaptations: self.adaptations,
+            resets: self.resets,
+            rebuilds: self.rebuilds,
+            ..empty
+        })
+    }
 }
 
 /// The filter as it would be after the draft, with the keys in the remote.
@@ -457,7 +460,7 @@ impl<V: Variant, H: KeyHasher, R: Remote> World for Live<'_, V, H, R> {
     fn item(&mut self, slot: usize) -> Result<Resident, Self::Error> {
         match self.draft.planned(slot) {
             Some(Some(resident)) => Ok(resident),
-            _ => self.filter.read_slot(slot, self.remote, |key, place| self.draft.resident(key, place)),
+            _ => self.filter.read_slot(slot, self.remote, |key, place| self.draft.occupant(slot, key, place)),
         }
     }
 

@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 
-use crate::batch;
-use crate::{Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, Xxh3};
+use crate::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
+};
 
 use super::builder::CuckooBuilder;
 use super::place::Place;
@@ -65,34 +66,10 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
         Self { table, hasher, len: 0, capacity, search: Search::new() }
     }
 
-    /// The hash function, with its seed.
-    pub fn hasher(&self) -> &H {
-        &self.hasher
-    }
-
     /// Bits of one slot.
     #[must_use]
     pub fn slot_bits(&self) -> u32 {
         self.table.shape().width
-    }
-
-    /// Inserts a key, once more if it was there.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] if there is no room for it; the filter is unchanged.
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        let full = FullError { len: self.len, capacity: self.capacity };
-        if self.len >= self.capacity {
-            return Err(full);
-        }
-        let place = Place::new(self.hasher.digest_key(key));
-        match self.table.look(place).vacancy {
-            Some(slot) => self.table.put(slot, place, 0),
-            None => self.insert_by_chain(place).ok_or(full)?,
-        }
-        self.len += 1;
-        Ok(())
     }
 
     #[cold]
@@ -109,55 +86,35 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
         found.then_some(())
     }
 
-    /// Removes a key once. `false`, and nothing changes, if the filter does not have it.
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        let place = Place::new(self.hasher.digest_key(key));
-        let Some(&slot) = self.table.hits(place).first() else { return false };
-        self.table.erase(slot);
-        self.len -= 1;
-        true
-    }
-
     /// The bits of a slot.
     #[cfg(test)]
     pub(super) fn raw(&self, slot: usize) -> u64 {
         self.table.get(slot)
     }
-
-    /// Removes all keys.
-    pub fn clear(&mut self) {
-        self.table.clear();
-        self.len = 0;
-    }
-
-    /// Walks the whole filter and checks its invariants.
-    ///
-    /// # Errors
-    ///
-    /// The first violation found. It means that memory was corrupted, or a bug in this crate.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.table.verify(self.len)
-    }
 }
 
 impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
+    type Hasher = H;
+    type Place = Place;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.table.contains(Place::new(digest))
+    fn place(&self, digest: Digest) -> Place {
+        Place::new(digest)
     }
 
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = Place::new(self.hasher.digest_key(key));
-            self.table.prefetch(place);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
+    #[inline]
+    fn prefetch(&self, place: Place) {
+        self.table.prefetch(place);
+    }
+
+    #[inline]
+    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+        self.table.contains(place)
     }
 
     fn len(&self) -> usize {
@@ -177,6 +134,42 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
             bits: 8 * (self.table.memory() + self.search.memory() + size_of::<Self>()),
             ..FilterStats::default()
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify(self.len)
+    }
+}
+
+impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
+    /// A key that is there already is inserted once more.
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.len >= self.capacity {
+            return Err(full);
+        }
+        let place = Place::new(digest);
+        let look = self.table.look(place);
+        match look.vacancy {
+            Some(slot) => self.table.put(slot, place, 0),
+            None => self.insert_by_chain(place).ok_or(full)?,
+        }
+        self.len += 1;
+        Ok(!look.hit)
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+        self.len = 0;
+    }
+}
+
+impl<H: KeyHasher> Remove for PartialKeyCuckooFilter<H> {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        let Some(&slot) = self.table.hits(Place::new(digest)).first() else { return Ok(false) };
+        self.table.erase(slot);
+        self.len -= 1;
+        Ok(true)
     }
 }
 

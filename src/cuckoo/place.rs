@@ -8,7 +8,7 @@ use crate::Digest;
 /// Function number i of a half is the half times the i-th odd constant, cut from the top: each is a bijection
 /// of a uniform word, and two keys that agree under one of them agree under another no more often than chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(Digest);
+pub struct Place(Digest);
 
 /// Odd, without structure among each other, and the identity first: the commonest function costs nothing.
 const MULTIPLIERS: [u64; 8] = [

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::AdaptiveCuckooFilter;
-use super::draft::change;
 use super::place::Place;
 use super::search::{BUDGET, Search, World};
 use super::shape::Shape;
@@ -73,7 +72,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     /// Places all keys, and `newcomer` with them, by new hash functions, so that none collides with `avoid`.
     ///
     /// `false`, and nothing has changed, if they found no place in [`TRIES`] tries.
-    pub(super) fn rebuild<R: Remote>(
+    pub(super) fn rehash_all<R: Remote>(
         &mut self,
         newcomer: Option<&[u8]>,
         avoid: Option<Digest>,
@@ -86,12 +85,11 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
             let avoid = avoid.map(|digest| place_in_epoch(&self.hasher, digest, epoch));
             let Some(owners) = seat(&self.table, &places, avoid)? else { continue };
             let table = self.retable(&owners, &places)?;
-            let changes: Vec<Change<'_>> = (0..owners.len())
-                .filter_map(|slot| {
-                    let key = owners[slot].checked_sub(1).map(|number| keys.key(number));
-                    change(slot, !self.table.is_vacant(slot), key)
-                })
-                .collect();
+            let pushes = owners.iter().enumerate().filter_map(|(slot, owner)| {
+                let key = keys.key(owner.checked_sub(1)?);
+                Some(Change::Push { address: slot as u64, key })
+            });
+            let changes: Vec<Change<'_>> = std::iter::once(Change::Clear).chain(pushes).collect();
             remote.apply(&changes).map_err(AdaptiveError::Remote)?;
             self.table = table;
             self.epoch = epoch;

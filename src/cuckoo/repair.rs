@@ -125,7 +125,9 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
             .map(|slot| match self.collisions.iter().find(|(colliding, _)| *colliding == slot) {
                 Some(&(_, resident)) => Ok(Some(resident)),
                 None if self.filter.table.is_vacant(slot) => Ok(None),
-                None => self.filter.read_slot(slot, remote, |key, place| Some(draft.resident(key, place))),
+                None => {
+                    self.filter.read_slot(slot, remote, |key, place| Some(draft.occupant(slot, key, place)))
+                }
             })
             .collect()
     }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::*;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Digest, Filter, FilterStats, FullError, Key, KeyHasher,
-    MemoryRemote, Remote, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, FullError, InvariantError,
+    Key, KeyHasher, MemoryRemote, Remote, Resync, Xxh3,
 };
 
 /// Counts fingerprints of a few bits per key; knows repaired keys by name if it is told to.
@@ -39,11 +39,18 @@ impl Model {
 }
 
 impl Filter for Model {
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hash.digest(bytes)
+    type Hasher = Xxh3;
+    type Place = Digest;
+
+    fn hasher(&self) -> &Xxh3 {
+        &self.hash
     }
 
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.fingerprints.contains_key(&self.fingerprint(digest))
     }
 
@@ -62,6 +69,10 @@ impl Filter for Model {
 
     fn stats(&self) -> FilterStats {
         FilterStats::default()
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        Ok(())
     }
 }
 
@@ -98,6 +109,22 @@ impl Adaptive for Model {
         }
         key.with_bytes(|bytes| self.repaired.insert(bytes.to_vec()));
         Ok(Adaptation::Fixed { slots: 1 })
+    }
+
+    fn clear<R: Remote>(&mut self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        unreachable!("nobody clears a model")
+    }
+
+    fn verify_remote<R: Remote>(&self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Ok(())
+    }
+
+    fn resync<R: Remote>(&mut self, _: &[u64], _: &mut R) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::Agreed)
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        unreachable!("nobody empties a model")
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::*;
 use crate::testing::Random;
-use crate::{Adaptation, Digest, Filter, FilterStats, FullError, KeyHasher, MissingEntry, Xxh3};
+use crate::{
+    Adaptation, Digest, Filter, FilterStats, FullError, InvariantError, KeyHasher, MissingEntry, Xxh3,
+};
 
 /// A bad but adaptive filter: 8 cells with counters, and a set of known false positives.
 struct Toy {
@@ -31,11 +33,18 @@ impl Toy {
 }
 
 impl Filter for Toy {
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    type Hasher = Xxh3;
+    type Place = Digest;
+
+    fn hasher(&self) -> &Xxh3 {
+        &self.hasher
     }
 
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.cells[(digest.hi % 8) as usize] > 0 && !self.fixed.contains(&digest.to_u128())
     }
 
@@ -49,6 +58,10 @@ impl Filter for Toy {
 
     fn stats(&self) -> FilterStats {
         FilterStats::default()
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        Ok(())
     }
 }
 
@@ -81,7 +94,7 @@ impl Adaptive for Toy {
         key.with_bytes(|key| {
             let address = self.digest(key).hi % 8;
             let Some(rank) = self.rank(key, remote)? else { return Ok(false) };
-            remote.apply(&[Change::Remove { address, rank }]).map_err(AdaptiveError::Remote)?;
+            remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
             self.cells[address as usize] -= 1;
             Ok(true)
         })
@@ -100,6 +113,22 @@ impl Adaptive for Toy {
             self.fixed.insert(digest.to_u128());
             Ok(Adaptation::Fixed { slots: 1 })
         })
+    }
+
+    fn clear<R: Remote>(&mut self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        unreachable!("nobody clears a toy")
+    }
+
+    fn verify_remote<R: Remote>(&self, _: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Ok(())
+    }
+
+    fn resync<R: Remote>(&mut self, _: &[u64], _: &mut R) -> Result<crate::Resync, AdaptiveError<R::Error>> {
+        Ok(crate::Resync::InQuestion { slots: 1 })
+    }
+
+    fn emptied(&self) -> Result<Self, crate::BuildError> {
+        Ok(Self::new())
     }
 }
 
@@ -135,6 +164,11 @@ impl Remote for Faulty<MemoryRemote> {
         self.check()?;
         self.inner.apply(changes).map_err(|MissingEntry { .. }| OutOfOrder)
     }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), OutOfOrder> {
+        self.check()?;
+        self.inner.scan(visit).map_err(|MissingEntry { .. }| OutOfOrder)
+    }
 }
 
 impl Dictionary for Faulty<MemoryDictionary<u64>> {
@@ -157,6 +191,12 @@ impl Dictionary for Faulty<MemoryDictionary<u64>> {
         self.check()?;
         let Ok(value) = self.inner.remove(key);
         Ok(value)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), OutOfOrder> {
+        self.check()?;
+        let Ok(()) = self.inner.scan(visit);
+        Ok(())
     }
 }
 

@@ -1,11 +1,13 @@
 //! The plain quotient filter.
 
-use crate::filter::FilterStats;
-use crate::{Digest, Filter, FullError, InvariantError, Key, KeyHasher, MergeError, Seed, Xxh3, batch};
+use crate::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
+    RemovalDisabled, Remove, Seed, Xxh3,
+};
 
 use super::builder::QuotientFilterBuilder;
 use super::geometry::Geometry;
-use super::table::Table;
+use super::table::{Place, Table};
 
 /// A quotient filter: compact, exact in its counts, with removal, growth and merging.
 ///
@@ -17,12 +19,12 @@ use super::table::Table;
 /// Space: 10.24 bits a slot at the default rate of 1/256, which makes 10.8 bits per key at load 0.95.
 ///
 /// ```
-/// use besom::{Filter, QuotientFilter};
+/// use besom::{Filter, Insert, QuotientFilter, Remove};
 ///
 /// let mut filter = QuotientFilter::with_capacity(1000)?;
 /// filter.insert("here")?;
 /// assert!(filter.contains("here"));
-/// assert!(filter.remove("here"));
+/// assert!(filter.remove("here")?);
 /// assert!(!filter.contains("here"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -54,57 +56,6 @@ impl QuotientFilter<Xxh3> {
 impl<H: KeyHasher> QuotientFilter<H> {
     pub(super) fn from_parts(table: Table, hasher: H, capacity: usize, doublings: u32) -> Self {
         Self { table, hasher, capacity, doublings }
-    }
-
-    /// Inserts a key, once more if it was there already.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] at capacity, unless the filter can grow. It is unchanged then.
-    #[inline]
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        self.insert_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`insert`](Self::insert) for those who have hashed already.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    #[inline]
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        if self.table.len() >= self.capacity {
-            self.grow()?;
-        }
-        let place = self.table.locate(digest.hi);
-        let remainder = self.table.remainder_of(place.fraction);
-        if self.table.insert_here(place.quotient, remainder) {
-            return Ok(());
-        }
-        self.table.insert(place.quotient, remainder).map(|_| ())
-    }
-
-    /// Removes a key, once; `false` if it was not there.
-    ///
-    /// Remove only what was inserted: the filter keeps a few bits of each key, so removing a key that was never
-    /// inserted takes away, at the false-positive rate, the bits of another one.
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.remove_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`remove`](Self::remove) for those who have hashed already.
-    pub fn remove_digest(&mut self, digest: Digest) -> bool {
-        let place = self.table.locate(digest.hi);
-        let remainder = self.table.remainder_of(place.fraction);
-        let Some(run) = self.table.run(place.quotient) else { return false };
-        let rank = run.slots().position(|slot| self.table.remainder(slot) == remainder);
-        rank.map(|rank| self.table.remove(place.quotient, rank)).is_some()
-    }
-
-    /// Asks the processor to fetch what a query for this digest will read.
-    #[inline]
-    pub(crate) fn prefetch(&self, digest: Digest) {
-        self.table.prefetch(self.table.locate(digest.hi).quotient);
     }
 
     /// How often the key may have been inserted: never less than the truth.
@@ -148,25 +99,6 @@ impl<H: KeyHasher> QuotientFilter<H> {
         (self.capacity, self.doublings) = (left.capacity, left.doublings);
         self.table = table;
         Ok(())
-    }
-
-    /// Removes all keys; capacity and hash function stay.
-    pub fn clear(&mut self) {
-        self.table.clear();
-    }
-
-    /// The seed of the hash function.
-    pub fn seed(&self) -> Seed {
-        self.hasher.seed()
-    }
-
-    /// Checks the invariants of the table; for tests and after reading from anywhere untrusted. Walks all of it.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] with the first violation found.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.table.verify()
     }
 
     #[cold]
@@ -233,23 +165,27 @@ fn shape_agrees(what: &'static str, left: u64, right: u64) -> Result<(), MergeEr
 }
 
 impl<H: KeyHasher> Filter for QuotientFilter<H> {
+    type Hasher = H;
+    type Place = Place;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.table.contains_place(self.table.locate(digest.hi))
+    fn place(&self, digest: Digest) -> Place {
+        self.table.locate(digest.hi)
     }
 
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = self.table.locate(self.hasher.digest_key(key).hi);
-            self.table.prefetch(place.quotient);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains_place(place));
+    #[inline]
+    fn prefetch(&self, place: Place) {
+        self.table.prefetch(place.quotient);
+    }
+
+    #[inline]
+    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+        self.table.contains_place(place)
     }
 
     fn len(&self) -> usize {
@@ -264,6 +200,41 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
         let (items, slots) = (self.table.len(), self.table.slots() as usize);
         let (load, bits) = (items as f64 / slots as f64, self.table.memory_bits());
         FilterStats { items, slots, load, bits, ..FilterStats::default() }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()
+    }
+}
+
+impl<H: KeyHasher> Insert for QuotientFilter<H> {
+    /// A key that is there already is inserted once more.
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        if self.table.len() >= self.capacity {
+            self.grow()?;
+        }
+        let place = self.table.locate(digest.hi);
+        let remainder = self.table.remainder_of(place.fraction);
+        let new = !self.table.contains_place(place);
+        if self.table.insert_here(place.quotient, remainder) {
+            return Ok(new);
+        }
+        self.table.insert(place.quotient, remainder).map(|_| new)
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+    }
+}
+
+impl<H: KeyHasher> Remove for QuotientFilter<H> {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        let place = self.table.locate(digest.hi);
+        let remainder = self.table.remainder_of(place.fraction);
+        let Some(run) = self.table.run(place.quotient) else { return Ok(false) };
+        let rank = run.slots().position(|slot| self.table.remainder(slot) == remainder);
+        Ok(rank.map(|rank| self.table.remove(place.quotient, rank)).is_some())
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Table {
 
 /// Where a key belongs: the fixed-point product of its hash and the number of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// The integer part: the home slot.
     pub(crate) quotient: u64,
     /// The fraction: its leading bits are the remainder. See [`Table::fraction_bits`].
@@ -160,7 +160,7 @@ impl Table {
     #[inline(always)]
     pub(crate) fn prefetch(&self, quotient: u64) {
         let (block, _) = self.shape.split(quotient);
-        crate::batch::prefetch(self.words.as_ptr().wrapping_add(block * self.shape.words()));
+        crate::bits::prefetch(self.words.as_ptr().wrapping_add(block * self.shape.words()));
     }
 
     /// The slots of a block.

@@ -1,14 +1,16 @@
 //! The remote in memory: for tests, for benchmarks, and for those whose keys fit.
 
+use std::ops::ControlFlow;
+
 use thiserror::Error;
 
 use super::page::{Entries, PAGE, Page};
 use super::pages::Pages;
 use super::{Change, Remote};
 
-/// A change named a list entry that does not exist. The remote is unchanged.
+/// A change named a list entry that does not exist, or that holds another key. The remote is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("no entry of rank {rank} at address {address}, where the list has {len}")]
+#[error("the key named for rank {rank} is not there at address {address}, where the list has {len} entries")]
 pub struct MissingEntry {
     /// The address of the change.
     pub address: u64,
@@ -57,9 +59,9 @@ impl MemoryRemote {
         self.len == 0
     }
 
-    /// All entries as `(address, key)`: addresses in no order, the keys of one address in the order of its list.
+    /// All entries as `(address, key)`: addresses ascending, the keys of one address in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.pages.iter().flat_map(|(number, page)| {
+        self.pages.sorted().into_iter().flat_map(|(number, page)| {
             (0..PAGE).flat_map(move |index| {
                 let address = number * PAGE as u64 + index as u64;
                 page.list(index).map(move |key| (address, key))
@@ -105,15 +107,17 @@ impl MemoryRemote {
     /// checked first and then made.
     fn apply_apart(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
         for change in changes {
-            if let Change::Remove { address, rank } | Change::Replace { address, rank, .. } = *change {
-                self.entry(address, rank)?;
+            if let Change::Remove { address, rank, key } | Change::Replace { address, rank, old: key, .. } =
+                *change
+            {
+                self.entry(address, rank, key)?;
             }
         }
         for change in changes {
             match *change {
                 Change::Push { address, key } => self.push(address, key),
-                Change::Remove { address, rank } => self.remove(address, rank),
-                Change::Replace { address, rank, key } => self.replace(address, rank, key),
+                Change::Remove { address, rank, .. } => self.remove(address, rank),
+                Change::Replace { address, rank, key, .. } => self.replace(address, rank, key),
                 Change::Clear => unreachable!("a group with Clear is not made of changes apart"),
             }
         }
@@ -143,13 +147,13 @@ impl MemoryRemote {
                 self.push(address, key);
                 Ok(Undo::Remove { address, rank })
             }
-            Change::Remove { address, rank } => {
-                let key = self.entry(address, rank)?.to_vec();
+            Change::Remove { address, rank, key } => {
+                let key = self.entry(address, rank, key)?.to_vec();
                 self.remove(address, rank);
                 Ok(Undo::Insert { address, rank, key })
             }
-            Change::Replace { address, rank, key } => {
-                let old = self.entry(address, rank)?.to_vec();
+            Change::Replace { address, rank, old, key } => {
+                let old = self.entry(address, rank, old)?.to_vec();
                 self.replace(address, rank, key);
                 Ok(Undo::Replace { address, rank, key: old })
             }
@@ -157,9 +161,11 @@ impl MemoryRemote {
         }
     }
 
-    fn entry(&self, address: u64, rank: usize) -> Result<&[u8], MissingEntry> {
+    /// The entry of this rank, which must be `key`.
+    fn entry(&self, address: u64, rank: usize, key: &[u8]) -> Result<&[u8], MissingEntry> {
         let list = self.list(address);
-        list.clone().and_then(|mut list| list.nth(rank)).ok_or_else(|| {
+        let entry = list.clone().and_then(|mut list| list.nth(rank));
+        entry.filter(|&entry| entry == key).ok_or_else(|| {
             let len = list.map_or(0, Iterator::count);
             MissingEntry { address, rank, len }
         })
@@ -211,9 +217,22 @@ impl Remote for MemoryRemote {
                 self.push(address, key);
                 Ok(())
             }
+            // Nothing can fail in a rewriting of everything.
+            [Change::Clear, pushes @ ..]
+                if pushes.iter().all(|change| matches!(change, Change::Push { .. })) =>
+            {
+                *self = Self::new();
+                self.apply_apart(pushes)
+            }
             changes if are_apart(changes) => self.apply_apart(changes),
             changes => self.apply_in_order(changes),
         }
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), MissingEntry> {
+        // The visitor's break ends the scan, and is no error.
+        let _ = self.iter().try_for_each(|(address, key)| visit(address, key));
+        Ok(())
     }
 
     fn prefetch(&self, address: u64) {
@@ -262,17 +281,18 @@ mod tests {
                     list.push(key);
                 }
                 2 if rank < list.len() => {
-                    remote.apply(&[Change::Replace { address, rank, key: &key }]).unwrap();
+                    let old = &list[rank];
+                    remote.apply(&[Change::Replace { address, rank, old, key: &key }]).unwrap();
                     list[rank] = key;
                 }
                 _ if rank < list.len() => {
-                    remote.apply(&[Change::Remove { address, rank }]).unwrap();
+                    remote.apply(&[Change::Remove { address, rank, key: &list[rank] }]).unwrap();
                     list.remove(rank);
                 }
                 _ => {
                     let len = list.len();
                     let error = MissingEntry { address, rank: len, len };
-                    assert_eq!(remote.apply(&[Change::Remove { address, rank: len }]), Err(error));
+                    assert_eq!(remote.apply(&[Change::Remove { address, rank: len, key: &key }]), Err(error));
                 }
             }
             assert_eq!(keys(&mut remote, address), *list);
@@ -288,11 +308,11 @@ mod tests {
             .unwrap();
         let failing = [
             Change::Push { address: 1, key: b"c" },
-            Change::Remove { address: 1, rank: 0 },
-            Change::Replace { address: 1, rank: 0, key: b"z" },
+            Change::Remove { address: 1, rank: 0, key: b"a" },
+            Change::Replace { address: 1, rank: 0, old: b"b", key: b"z" },
             Change::Clear,
             Change::Push { address: 2, key: b"d" },
-            Change::Remove { address: 2, rank: 1 },
+            Change::Remove { address: 2, rank: 1, key: b"d" },
         ];
         assert_eq!(remote.apply(&failing), Err(MissingEntry { address: 2, rank: 1, len: 1 }));
         assert_eq!(keys(&mut remote, 1), [b"a", b"b"]);
@@ -308,14 +328,14 @@ mod tests {
         let before: Vec<_> = remote.iter().map(|(address, key)| (address, key.to_vec())).collect();
         // Few and different, or many and in order: both are checked before anything is made.
         for addresses in [vec![5, 3, 200], (0..=100).collect::<Vec<_>>()] {
-            let remove = |&address: &u64| Change::Remove { address, rank: 0 };
+            let remove = |&address: &u64| Change::Remove { address, rank: 0, key: b"key" };
             let address = addresses[addresses.len() - 1];
             let missing = MissingEntry { address, rank: 0, len: 0 };
             assert_eq!(remote.apply(&addresses.iter().map(remove).collect::<Vec<_>>()), Err(missing));
             let after: Vec<_> = remote.iter().map(|(address, key)| (address, key.to_vec())).collect();
             assert_eq!(before, after);
         }
-        let twice = [Change::Remove { address: 7, rank: 0 }, Change::Remove { address: 7, rank: 0 }];
+        let twice = [Change::Remove { address: 7, rank: 0, key: b"key" }; 2];
         assert_eq!(remote.apply(&twice), Err(MissingEntry { address: 7, rank: 0, len: 0 }));
         assert_eq!(remote.len(), 100);
     }
@@ -327,9 +347,10 @@ mod tests {
         for round in 0..200 {
             for address in 0..256 {
                 let key = vec![7; random.below(20) as usize];
+                let old = keys(&mut remote, address).pop().unwrap_or_default();
                 let change = match round {
                     0 => Change::Push { address, key: &key },
-                    _ => Change::Replace { address, rank: 0, key: &key },
+                    _ => Change::Replace { address, rank: 0, old: &old, key: &key },
                 };
                 remote.apply(&[change]).unwrap();
             }

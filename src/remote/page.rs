@@ -13,7 +13,7 @@
 //! all that they tend to stay in the processor's cache; the keys' own memory is only written, in order. Lists
 //! beyond 120 bytes have memory of their own.
 
-use crate::batch::prefetch;
+use crate::bits::prefetch;
 
 /// How many addresses a page has.
 pub(super) const PAGE: usize = 256;

@@ -56,9 +56,11 @@ impl Pages {
         place as usize - 1
     }
 
-    /// All pages with their numbers, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Page)> {
-        self.numbers.iter().copied().zip(&self.pages)
+    /// All pages with their numbers, ascending.
+    pub(super) fn sorted(&self) -> Vec<(u64, &Page)> {
+        let mut pages: Vec<_> = self.numbers.iter().copied().zip(&self.pages).collect();
+        pages.sort_unstable_by_key(|&(number, _)| number);
+        pages
     }
 
     /// The memory in use, in bytes.

@@ -141,7 +141,7 @@ impl Layout {
 
 /// What a key is in a table: its block, its chain, and the remainder of its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub(crate) block: usize,
     pub(crate) chain: u32,
     /// [`REMAINDER_BITS`] hash bits.

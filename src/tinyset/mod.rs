@@ -18,11 +18,13 @@ mod x86;
 pub use builder::TinySetBuilder;
 
 use analysis::BlockRates;
+use geometry::Place;
 use table::Table;
-use thiserror::Error;
 
-use crate::batch;
-use crate::{BuildError, Digest, Filter, FilterStats, FullError, InvariantError, Key, KeyHasher, Seed, Xxh3};
+use crate::{
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled,
+    Remove, Xxh3,
+};
 
 /// A plain filter that touches one block per operation, takes fewer bits than a Bloom filter, and goes on
 /// beyond its capacity at a rising false-positive rate.
@@ -50,11 +52,6 @@ pub struct TinySet<H: KeyHasher = Xxh3> {
     capacity: usize,
 }
 
-/// A key was to be removed from a [`TinySet`] that was built without removal. It is unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("this TinySet was built without removal; build it with `removal(true)`")]
-pub struct RemovalDisabled;
-
 impl TinySet {
     /// What is to be built, step by step.
     pub fn builder() -> TinySetBuilder {
@@ -72,74 +69,6 @@ impl TinySet {
 }
 
 impl<H: KeyHasher> TinySet<H> {
-    /// Inserts a key; once more if it is there already.
-    ///
-    /// Rewrites one block. Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the
-    /// blocks concerned grow shorter and the false-positive rate rises, as in a Bloom filter.
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`], and nothing changes, if the key's block has no bit left for another item: it then holds one
-    /// item for every bit of its array, some ten times what it was planned for.
-    pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
-        self.insert_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`insert`](Self::insert) for those who have hashed already.
-    ///
-    /// # Errors
-    ///
-    /// As [`insert`](Self::insert).
-    pub fn insert_digest(&mut self, digest: Digest) -> Result<(), FullError> {
-        let place = self.table.place(digest);
-        if self.table.insert(place) {
-            return Ok(());
-        }
-        Err(FullError { len: self.table.len(), capacity: self.capacity })
-    }
-
-    /// Removes a key that was inserted; `false`, and nothing changes, if the filter is certain that it is not
-    /// there.
-    ///
-    /// Like every plain filter, TinySet cannot tell a key from another one that it answers "maybe" for: removing
-    /// a key that was never inserted may take another one out. Remainders do not grow long again: the block
-    /// keeps the length that its largest number of items led to, until it is empty.
-    ///
-    /// ```
-    /// use besom::{Filter, TinySet};
-    ///
-    /// let mut filter = TinySet::builder().capacity(100).removal(true).build()?;
-    /// filter.insert("key")?;
-    /// assert!(filter.remove("key")?);
-    /// assert!(!filter.contains("key"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`RemovalDisabled`] if the filter was built without removal.
-    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, RemovalDisabled> {
-        self.remove_digest(self.hasher.digest_key(key))
-    }
-
-    /// [`remove`](Self::remove) for those who have hashed already.
-    ///
-    /// # Errors
-    ///
-    /// As [`remove`](Self::remove).
-    pub fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
-        if !self.table.geometry().removal() {
-            return Err(RemovalDisabled);
-        }
-        let place = self.table.place(digest);
-        Ok(self.table.remove(place))
-    }
-
-    /// Takes all keys out.
-    pub fn clear(&mut self) {
-        self.table.clear();
-    }
-
     /// The false-positive rate that is to be expected with `items` keys, computed exactly from the geometry.
     ///
     /// Valid for keys that were only inserted. After removals the rate is that of the items
@@ -173,41 +102,30 @@ impl<H: KeyHasher> TinySet<H> {
     pub fn chains(&self) -> u32 {
         self.table.geometry().chains
     }
-
-    /// The seed of the hash function.
-    #[must_use]
-    pub fn seed(&self) -> Seed {
-        self.hasher.seed()
-    }
-
-    /// Walks the whole filter and checks that everything is as it must be.
-    ///
-    /// # Errors
-    ///
-    /// [`InvariantError`] with the first violation found.
-    pub fn verify(&self) -> Result<(), InvariantError> {
-        self.table.verify()
-    }
 }
 
 impl<H: KeyHasher> Filter for TinySet<H> {
+    type Hasher = H;
+    type Place = Place;
+
     #[inline]
-    fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
+    fn hasher(&self) -> &H {
+        &self.hasher
     }
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.table.contains(self.table.place(digest))
+    fn place(&self, digest: Digest) -> Place {
+        self.table.place(digest)
     }
 
-    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = self.table.place(self.hasher.digest_key(key));
-            self.table.prefetch(place);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |_, place| self.table.contains(place));
+    #[inline]
+    fn prefetch(&self, place: Place) {
+        self.table.prefetch(place);
+    }
+
+    #[inline]
+    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+        self.table.contains(place)
     }
 
     fn len(&self) -> usize {
@@ -226,5 +144,50 @@ impl<H: KeyHasher> Filter for TinySet<H> {
             bits: self.table.bits(),
             ..FilterStats::default()
         }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()
+    }
+}
+
+impl<H: KeyHasher> Insert for TinySet<H> {
+    /// Rewrites one block. A key that is there already is inserted once more.
+    ///
+    /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter and the
+    /// false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for another item: it
+    /// then holds one item for every bit of its array, some ten times what it was planned for.
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let place = self.table.place(digest);
+        let new = !self.table.contains(place);
+        if self.table.insert(place) {
+            return Ok(new);
+        }
+        Err(FullError { len: self.table.len(), capacity: self.capacity })
+    }
+
+    fn clear(&mut self) {
+        self.table.clear();
+    }
+}
+
+/// ```
+/// use besom::{Filter, Insert, Remove, TinySet};
+///
+/// let mut filter = TinySet::builder().capacity(100).removal(true).build()?;
+/// filter.insert("key")?;
+/// assert!(filter.remove("key")?);
+/// assert!(!filter.contains("key"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<H: KeyHasher> Remove for TinySet<H> {
+    /// Remainders do not grow long again: the block keeps the length that its largest number of items led to, until it is
+    /// empty. [`RemovalDisabled`] if the filter was built without removal.
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        if !self.table.geometry().removal() {
+            return Err(RemovalDisabled);
+        }
+        let place = self.table.place(digest);
+        Ok(self.table.remove(place))
     }
 }

@@ -4,7 +4,7 @@ use super::block::{Block, BlockMut};
 use super::geometry::{Geometry, Place};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{GENERAL, Line, LineKind, NARROW, WIDE};
-use crate::batch::prefetch;
+use crate::bits::prefetch;
 use crate::bits::{AlignedWords, LINE};
 use crate::error::{InvariantError, ensure};
 use crate::{Digest, bits};

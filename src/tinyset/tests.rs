@@ -249,7 +249,9 @@ fn removing_what_was_never_inserted_takes_at_most_a_match() {
 fn batches_answer_as_single_queries() {
     for bits in [100, 256, 512] {
         let mut filter = TinySet::builder().capacity(500).block_bits(bits).seed(4_u64).build().unwrap();
-        (0..500_u32).for_each(|key| filter.insert(&key).unwrap());
+        (0..500_u32).for_each(|key| {
+            filter.insert(&key).unwrap();
+        });
         let keys: Vec<u32> = (0..50_000).collect();
         let mut answers = Vec::new();
         filter.contains_many(&keys, &mut answers);
@@ -261,7 +263,9 @@ fn batches_answer_as_single_queries() {
 /// The share of 4 million other keys that a filter with its capacity of keys accepts.
 fn measured_rate<H: KeyHasher>(filter: &mut TinySet<H>, queries: u64) -> f64 {
     let n = filter.capacity() as u64;
-    (0..n).for_each(|key| filter.insert(&key).unwrap());
+    (0..n).for_each(|key| {
+        filter.insert(&key).unwrap();
+    });
     filter.verify().unwrap();
     let accepted = (n..n + queries).filter(|key| filter.contains(key)).count();
     accepted as f64 / queries as f64
@@ -312,7 +316,9 @@ fn small_and_odd_capacities_work() {
         for rate in [0.5, 0.01, 1e-9] {
             let builder = TinySet::builder().capacity(capacity).false_positive_rate(rate).seed(7_u64);
             let mut filter = builder.build().unwrap();
-            (0..capacity).for_each(|key| filter.insert(&key).unwrap());
+            (0..capacity).for_each(|key| {
+                filter.insert(&key).unwrap();
+            });
             filter.verify().unwrap();
             assert!((0..capacity).all(|key| filter.contains(&key)));
             assert!(filter.expected_fpr(capacity) <= rate);

@@ -3,8 +3,8 @@
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Shift, Table};
 use crate::{
-    AdaptiveError, Change, Digest, FilterStats, FullError, InvariantError, KeyHasher, Remote, batch,
-    error::ensure,
+    AdaptiveError, BuildError, Change, Digest, FilterStats, FullError, InvariantError, KeyHasher, Remote,
+    Resync, error::ensure,
 };
 
 use super::plan::Plan;
@@ -49,7 +49,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     #[inline(always)]
-    fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
+    pub(crate) fn place(&self, digest: Digest) -> Place {
+        self.table.locate(digest.hi)
+    }
+
+    #[inline]
+    pub(crate) fn prefetch(&self, place: Place) {
+        self.table.prefetch(place.quotient);
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         // One branch, nearly never taken: yes or no is the value of the answer.
         let answer = self.table.answer(place);
         if answer > Answer::Yes {
@@ -64,24 +74,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     fn settle(&self, digest: Digest) -> bool {
         let (quotient, key) = self.locate(digest);
         self.scheme.settle(&self.table, &self.values, quotient, &key)
-    }
-
-    /// Hands on places only: the other half of the digest is rarely needed, and the key is hashed again then.
-    #[inline]
-    pub(crate) fn contains_many<K: crate::Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        let prepare = |key: &K| {
-            let place = self.table.locate(self.hasher.digest_key(key).hi);
-            self.table.prefetch(place.quotient);
-            place
-        };
-        batch::contains_many(keys, answers, prepare, |key, place| {
-            self.contains_at(place, || self.hasher.digest_key(key))
-        });
-    }
-
-    #[inline]
-    pub(crate) fn digest(&self, bytes: &[u8]) -> Digest {
-        self.hasher.digest(bytes)
     }
 
     pub(crate) fn hasher(&self) -> &H {
@@ -222,7 +214,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let Some(rank) = list.rank else { return Ok(false) };
         let shift = self.table.removal(quotient, rank);
         let plan = self.plan_removal(shift, remote)?;
-        remote.apply(&[Change::Remove { address: quotient, rank }]).map_err(AdaptiveError::Remote)?;
+        remote.apply(&[Change::Remove { address: quotient, rank, key }]).map_err(AdaptiveError::Remote)?;
         self.table.remove(quotient, rank);
         if let Some(plan) = plan {
             self.commit(&plan);
@@ -374,18 +366,35 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         Ok(())
     }
 
-    pub(crate) fn verify_remote<R: Remote>(
-        &self,
-        remote: &mut R,
-    ) -> Result<Result<(), InvariantError>, R::Error> {
+    pub(crate) fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         for (quotient, run) in self.table.runs() {
             let mut digests = Vec::new();
-            remote.read(quotient, &mut |key| digests.push(self.hasher.digest(key)))?;
-            if let Err(violation) = self.verify_list(quotient, run, &digests) {
-                return Ok(Err(violation));
+            let read = remote.read(quotient, &mut |key| digests.push(self.hasher.digest(key)));
+            read.map_err(AdaptiveError::Remote)?;
+            if self.verify_list(quotient, run, &digests).is_err() {
+                let (expected, found) = (run.len(), digests.len());
+                return Err(AdaptiveError::Inconsistent { address: quotient, expected, found });
             }
         }
-        Ok(Ok(()))
+        Ok(())
+    }
+
+    pub(crate) fn resync<R: Remote>(
+        &mut self,
+        _addresses: &[u64],
+        _remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        Ok(Resync::InQuestion { slots: 1 })
+    }
+
+    /// An empty filter of the same parameters.
+    pub(crate) fn emptied(&self) -> Result<Self, BuildError> {
+        let (slots, bits) = (self.table.slots(), self.table.remainder_bits());
+        let table = Table::new(slots, bits, self.table.code_bits() > 0)?;
+        let bytes = table.physical_slots() as usize;
+        let values = self.values.emptied(&table).ok_or(BuildError::OutOfMemory { bytes })?;
+        let core = Self::new(table, values, self.scheme, self.hasher.clone(), self.capacity);
+        Ok(Self { growable: self.growable, adaptations: self.adaptations, resets: self.resets, ..core })
     }
 
     fn verify_list(&self, quotient: u64, run: Run, digests: &[Digest]) -> Result<(), InvariantError> {

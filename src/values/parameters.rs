@@ -91,72 +91,28 @@ pub(crate) use common_parameters;
 /// Implements the traits of a filter by its field `core`, and the methods that have no trait.
 macro_rules! forward_to_core {
     ($filter:ident) => {
-        impl<H: $crate::KeyHasher> $filter<H> {
-            /// Removes all keys and repairs, from the remote as well; capacity and hash function stay.
-            ///
-            /// # Errors
-            ///
-            /// [`AdaptiveError::Remote`](crate::AdaptiveError::Remote) if the remote failed; nothing has changed.
-            pub fn clear<R: $crate::Remote>(
-                &mut self,
-                remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                self.core.clear(remote)
-            }
-
-            /// Doubles the capacity now: reads every key from the remote, and writes all of them back in one group.
-            ///
-            /// # Errors
-            ///
-            /// [`AdaptiveError`](crate::AdaptiveError) if the remote failed, memory is lacking, or the hash has no
-            /// bits left for more slots; filter and remote are as they were.
-            pub fn grow<R: $crate::Remote>(
-                &mut self,
-                remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                self.core.grow(remote)
-            }
-
-            /// The seed of the hash function.
-            pub fn seed(&self) -> $crate::Seed {
-                self.core.hasher().seed()
-            }
-
-            /// Checks all invariants that can be checked without the remote. Walks the whole filter.
-            ///
-            /// # Errors
-            ///
-            /// [`InvariantError`](crate::InvariantError) with the first violation found.
-            pub fn verify(&self) -> Result<(), $crate::InvariantError> {
-                self.core.verify()
-            }
-
-            /// Checks that every slot holds the key that the remote has for it. Reads every list.
-            ///
-            /// # Errors
-            ///
-            /// The outer error is the remote's, the inner one the first violation found.
-            pub fn verify_remote<R: $crate::Remote>(
-                &self,
-                remote: &mut R,
-            ) -> Result<Result<(), $crate::InvariantError>, R::Error> {
-                self.core.verify_remote(remote)
-            }
-        }
-
         impl<H: $crate::KeyHasher> $crate::Filter for $filter<H> {
+            type Hasher = H;
+            type Place = $crate::quotient::Place;
+
             #[inline]
-            fn digest(&self, bytes: &[u8]) -> $crate::Digest {
-                self.core.digest(bytes)
+            fn hasher(&self) -> &H {
+                self.core.hasher()
+            }
+
+            #[inline(always)]
+            fn place(&self, digest: $crate::Digest) -> Self::Place {
+                self.core.place(digest)
             }
 
             #[inline]
-            fn contains_digest(&self, digest: $crate::Digest) -> bool {
-                self.core.contains_digest(digest)
+            fn prefetch(&self, place: Self::Place) {
+                self.core.prefetch(place);
             }
 
-            fn contains_many<K: $crate::Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-                self.core.contains_many(keys, answers);
+            #[inline(always)]
+            fn contains_at(&self, place: Self::Place, digest: impl FnOnce() -> $crate::Digest) -> bool {
+                self.core.contains_at(place, digest)
             }
 
             fn len(&self) -> usize {
@@ -169,6 +125,10 @@ macro_rules! forward_to_core {
 
             fn stats(&self) -> $crate::FilterStats {
                 self.core.stats()
+            }
+
+            fn verify(&self) -> Result<(), $crate::InvariantError> {
+                self.core.verify()
             }
         }
 
@@ -208,6 +168,41 @@ macro_rules! forward_to_core {
                 R: $crate::Remote,
             {
                 key.with_bytes(|bytes| self.core.adapt(bytes, remote))
+            }
+
+            fn clear<R: $crate::Remote>(
+                &mut self,
+                remote: &mut R,
+            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+                self.core.clear(remote)
+            }
+
+            fn verify_remote<R: $crate::Remote>(
+                &self,
+                remote: &mut R,
+            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+                self.core.verify_remote(remote)
+            }
+
+            fn resync<R: $crate::Remote>(
+                &mut self,
+                addresses: &[u64],
+                remote: &mut R,
+            ) -> Result<$crate::Resync, $crate::AdaptiveError<R::Error>> {
+                self.core.resync(addresses, remote)
+            }
+
+            fn emptied(&self) -> Result<Self, $crate::BuildError> {
+                Ok(Self { core: self.core.emptied()? })
+            }
+        }
+
+        impl<H: $crate::KeyHasher> $crate::Growable for $filter<H> {
+            fn grow<R: $crate::Remote>(
+                &mut self,
+                remote: &mut R,
+            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+                self.core.grow(remote)
             }
         }
     };

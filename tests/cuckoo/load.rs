@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
-use besom::{Filter, PartialKeyCuckooFilter};
+use besom::{Filter, Insert, PartialKeyCuckooFilter};
 
 use crate::{Stored, is_full};
 

@@ -2,7 +2,8 @@
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
 use besom::{
-    BuildError, CuckooBuilder, CuckooFilter, CyclicFilter, Filter, PartialKeyCuckooFilter, SwappingFilter,
+    BuildError, CuckooBuilder, CuckooFilter, CyclicFilter, Filter, Insert, PartialKeyCuckooFilter,
+    SwappingFilter,
 };
 
 use crate::Stored;
@@ -64,7 +65,9 @@ fn the_rate_asked_for_is_kept_and_not_undercut_by_more_than_a_bit() {
             .seed(3_u64)
             .build()
             .unwrap();
-        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
+        (0..KEYS).for_each(|key| {
+            filter.insert(&key).unwrap();
+        });
         let found = false_positives(&filter);
         let most = rate * QUERIES as f64;
         println!("cuckoo-partial, rate {rate}: {found} of {most}");

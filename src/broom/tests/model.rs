@@ -49,6 +49,14 @@ impl Remote for Faulty {
         self.remote.apply(changes).unwrap();
         Ok(())
     }
+
+    fn scan(
+        &mut self,
+        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.access()?;
+        self.remote.scan(visit).map_err(|_| Fault)
+    }
 }
 
 /// What an operation that failed must leave as it was: lists, answers, frontier, adaptivity bits, ghosts.

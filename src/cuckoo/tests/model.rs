@@ -48,6 +48,14 @@ impl Remote for Flaky {
         self.fault()?;
         Ok(self.inner.apply(changes)?)
     }
+
+    fn scan(
+        &mut self,
+        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.fault()?;
+        Ok(self.inner.scan(visit)?)
+    }
 }
 
 /// Everything that an operation may change.

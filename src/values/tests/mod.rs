@@ -47,7 +47,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     fn check(&self, remote: &mut MemoryRemote) {
         self.verify().unwrap();
-        self.verify_remote(remote).unwrap().unwrap();
+        self.verify_remote(remote).unwrap();
         assert_eq!(remote.len(), self.len());
     }
 }

@@ -5,21 +5,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::extension::testing::extension_core;
 use crate::telescoping::testing::telescoping_core;
-
-/// A remote that stores nothing.
-struct Nowhere;
-
-impl Remote for Nowhere {
-    type Error = std::convert::Infallible;
-
-    fn read(&mut self, _: u64, _: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Self::Error> {
-        Ok(())
-    }
-}
+use crate::testing::NullRemote;
 
 #[test]
 fn space_at_load_95_is_below_11_8_bits_a_key() {
@@ -27,8 +13,8 @@ fn space_at_load_95_is_below_11_8_bits_a_key() {
     let mut telescoping = telescoping_core::<Xxh3>(of());
     let mut extension = extension_core::<Xxh3>(of());
     for number in 0..100_000_u64 {
-        telescoping.insert(&number.to_le_bytes(), &mut Nowhere).unwrap();
-        extension.insert(&number.to_le_bytes(), &mut Nowhere).unwrap();
+        telescoping.insert(&number.to_le_bytes(), &mut NullRemote).unwrap();
+        extension.insert(&number.to_le_bytes(), &mut NullRemote).unwrap();
     }
     for stats in [telescoping.stats(), extension.stats()] {
         assert!((stats.load - 0.95).abs() < 1e-4);

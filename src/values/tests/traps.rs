@@ -98,6 +98,13 @@ impl Remote for Counting {
         self.changes += changes.len();
         self.remote.apply(changes)
     }
+
+    fn scan(
+        &mut self,
+        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.remote.scan(visit)
+    }
 }
 
 #[test]

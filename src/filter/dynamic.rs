@@ -1,0 +1,309 @@
+//! Any filter behind one object-safe trait, by bytes: for code that chooses a filter at run time.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use thiserror::Error as ThisError;
+
+use crate::{
+    Adaptation, Adaptive, AdaptiveError, Change, FilterStats, FullError, Insert, InvariantError, Remote,
+    RemovalDisabled, Remove, Resync, Seed,
+};
+
+/// The error of some remote.
+#[derive(Debug)]
+pub struct AnyRemoteError(Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for AnyRemoteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for AnyRemoteError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl AnyRemoteError {
+    /// The error itself, to be downcast.
+    #[must_use]
+    pub fn into_inner(self) -> Box<dyn Error + Send + Sync> {
+        self.0
+    }
+}
+
+/// A remote whose error is [`AnyRemoteError`], so that a [`DynFilter`] can use it.
+///
+/// ```
+/// use besom::{AnyRemote, ExtensionFilter, MemoryRemote, dyn_adaptive};
+///
+/// let mut filter = dyn_adaptive(ExtensionFilter::with_capacity(100)?);
+/// let mut remote = AnyRemote(MemoryRemote::new());
+/// filter.insert(b"key", &mut remote)?;
+/// assert!(filter.contains(b"key"));
+/// assert_eq!(remote.0.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnyRemote<R>(pub R);
+
+fn erase<E: Error + Send + Sync + 'static>(error: E) -> AnyRemoteError {
+    AnyRemoteError(Box::new(error))
+}
+
+impl<R: Remote> Remote for AnyRemote<R> {
+    type Error = AnyRemoteError;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), AnyRemoteError> {
+        self.0.read(address, visit).map_err(erase)
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), AnyRemoteError> {
+        self.0.apply(changes).map_err(erase)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), AnyRemoteError> {
+        self.0.scan(visit).map_err(erase)
+    }
+
+    fn prefetch(&self, address: u64) {
+        self.0.prefetch(address);
+    }
+}
+
+/// An operation of a [`DynFilter`] failed. The filter is unchanged.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum DynFilterError {
+    /// What an adaptive filter reports.
+    #[error(transparent)]
+    Adaptive(#[from] AdaptiveError<AnyRemoteError>),
+    /// There was no room for the key.
+    #[error(transparent)]
+    Full(#[from] FullError),
+    /// The filter cannot remove keys.
+    #[error(transparent)]
+    RemovalDisabled(#[from] RemovalDisabled),
+}
+
+type Outcome<T> = Result<T, DynFilterError>;
+
+/// Any filter of the crate, by the bytes of keys. Filters without a remote do not touch the one that they are given.
+pub trait DynFilter: Send + Sync {
+    /// See [`Filter::contains`].
+    fn contains(&self, key: &[u8]) -> bool;
+
+    /// See [`Filter::contains_many`].
+    fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
+
+    /// See [`Insert::insert`] and [`Adaptive::insert`].
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if there is no room or the remote failed.
+    fn insert(&mut self, key: &[u8], remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool>;
+
+    /// See [`Remove::remove`] and [`Adaptive::remove`].
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if the filter cannot remove keys or the remote failed.
+    fn remove(&mut self, key: &[u8], remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool>;
+
+    /// See [`Adaptive::adapt`]. A filter that does not adapt answers [`Adaptation::Unfixable`].
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if the remote failed.
+    fn adapt(&mut self, key: &[u8], remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<Adaptation>;
+
+    /// See [`Insert::clear`] and [`Adaptive::clear`].
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if the remote failed.
+    fn clear(&mut self, remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()>;
+
+    /// See [`Adaptive::verify_remote`]. A filter without a remote agrees with any.
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if filter and remote disagree, or the remote failed.
+    fn verify_remote(&self, remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()>;
+
+    /// See [`Adaptive::resync`]. A filter without a remote agrees with any.
+    ///
+    /// # Errors
+    ///
+    /// [`DynFilterError`] if the remote failed.
+    fn resync(
+        &mut self,
+        addresses: &[u64],
+        remote: &mut dyn Remote<Error = AnyRemoteError>,
+    ) -> Outcome<Resync>;
+
+    /// Whether the filter has a remote.
+    fn is_adaptive(&self) -> bool;
+
+    /// See [`Filter::verify`].
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found.
+    fn verify(&self) -> Result<(), InvariantError>;
+
+    /// See [`Filter::stats`].
+    fn stats(&self) -> FilterStats;
+
+    /// See [`Filter::len`].
+    fn len(&self) -> usize;
+
+    /// See [`Filter::is_empty`].
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// See [`Filter::capacity`].
+    fn capacity(&self) -> usize;
+
+    /// See [`Filter::seed`].
+    fn seed(&self) -> Seed;
+}
+
+/// An adaptive filter behind [`DynFilter`].
+pub fn dyn_adaptive<F: Adaptive + Send + Sync + 'static>(filter: F) -> Box<dyn DynFilter> {
+    Box::new(Adapting(filter))
+}
+
+/// A filter without a remote and without removal behind [`DynFilter`].
+///
+/// ```
+/// let filter = besom::dyn_plain(besom::BloomFilter::with_capacity(100)?);
+/// assert!(filter.is_empty() && !filter.is_adaptive());
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+pub fn dyn_plain<F: Insert + Send + Sync + 'static>(filter: F) -> Box<dyn DynFilter> {
+    Box::new(Plain { filter, remove: |_, _| Err(RemovalDisabled) })
+}
+
+/// A filter without a remote that removes keys behind [`DynFilter`].
+pub fn dyn_removable<F: Remove + Send + Sync + 'static>(filter: F) -> Box<dyn DynFilter> {
+    Box::new(Plain { filter, remove: |filter, key| filter.remove(key) })
+}
+
+struct Adapting<F>(F);
+
+struct Plain<F> {
+    filter: F,
+    remove: fn(&mut F, &[u8]) -> Result<bool, RemovalDisabled>,
+}
+
+/// The questions, which are the same for both.
+macro_rules! forward_questions {
+    ($self:ident => $filter:expr) => {
+        fn contains(&$self, key: &[u8]) -> bool {
+            $filter.contains(key)
+        }
+
+        fn contains_many(&$self, keys: &[&[u8]], answers: &mut Vec<bool>) {
+            $filter.contains_many(keys, answers);
+        }
+
+        fn verify(&$self) -> Result<(), InvariantError> {
+            $filter.verify()
+        }
+
+        fn stats(&$self) -> FilterStats {
+            $filter.stats()
+        }
+
+        fn len(&$self) -> usize {
+            $filter.len()
+        }
+
+        fn capacity(&$self) -> usize {
+            $filter.capacity()
+        }
+
+        fn seed(&$self) -> Seed {
+            $filter.seed()
+        }
+    };
+}
+
+impl<F: Adaptive + Send + Sync> DynFilter for Adapting<F> {
+    forward_questions!(self => self.0);
+
+    fn insert(&mut self, key: &[u8], mut remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool> {
+        Ok(self.0.insert(key, &mut remote)?)
+    }
+
+    fn remove(&mut self, key: &[u8], mut remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool> {
+        Ok(self.0.remove(key, &mut remote)?)
+    }
+
+    fn adapt(
+        &mut self,
+        key: &[u8],
+        mut remote: &mut dyn Remote<Error = AnyRemoteError>,
+    ) -> Outcome<Adaptation> {
+        Ok(self.0.adapt(key, &mut remote)?)
+    }
+
+    fn clear(&mut self, mut remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()> {
+        Ok(self.0.clear(&mut remote)?)
+    }
+
+    fn verify_remote(&self, mut remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()> {
+        Ok(self.0.verify_remote(&mut remote)?)
+    }
+
+    fn resync(
+        &mut self,
+        addresses: &[u64],
+        mut remote: &mut dyn Remote<Error = AnyRemoteError>,
+    ) -> Outcome<Resync> {
+        Ok(self.0.resync(addresses, &mut remote)?)
+    }
+
+    fn is_adaptive(&self) -> bool {
+        true
+    }
+}
+
+impl<F: Insert + Send + Sync> DynFilter for Plain<F> {
+    forward_questions!(self => self.filter);
+
+    fn insert(&mut self, key: &[u8], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool> {
+        Ok(self.filter.insert(key)?)
+    }
+
+    fn remove(&mut self, key: &[u8], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<bool> {
+        Ok((self.remove)(&mut self.filter, key)?)
+    }
+
+    fn adapt(&mut self, key: &[u8], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<Adaptation> {
+        let accepted = self.filter.contains(key);
+        Ok(if accepted { Adaptation::Unfixable } else { Adaptation::NotFalsePositive })
+    }
+
+    fn clear(&mut self, _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()> {
+        self.filter.clear();
+        Ok(())
+    }
+
+    fn verify_remote(&self, _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()> {
+        Ok(())
+    }
+
+    fn resync(&mut self, _: &[u64], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<Resync> {
+        Ok(Resync::Agreed)
+    }
+
+    fn is_adaptive(&self) -> bool {
+        false
+    }
+}

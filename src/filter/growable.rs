@@ -1,0 +1,16 @@
+//! Growth of adaptive filters.
+
+use crate::{Adaptive, AdaptiveError, Remote};
+
+/// An adaptive filter that can be given more room.
+pub trait Growable: Adaptive {
+    /// Doubles the capacity now. Repairs survive: a repaired false positive is back with probability ε at most.
+    ///
+    /// The memory of both sizes is needed while it lasts, and no memory in proportion to the keys beyond that.
+    ///
+    /// # Errors
+    ///
+    /// [`AdaptiveError`] if the remote failed, memory is lacking, or the hash has no bits left for more slots; the
+    /// filter is as it was, and still agrees with its remote.
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+}

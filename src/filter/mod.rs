@@ -1,0 +1,28 @@
+//! One vocabulary for all filters.
+//!
+//! | trait | who implements it | what it has |
+//! |---|---|---|
+//! | [`Filter`] | every filter | queries, one by one and many at once; statistics; `verify` |
+//! | [`Insert`] | filters that need no remote | insertion, `clear` |
+//! | [`Remove`] | those of them that can | removal |
+//! | [`Adaptive`] | filters with a [`Remote`](crate::Remote) | insertion, removal, repair, and the way back after a failure |
+//! | [`Growable`] | those of them that can | growth |
+//! | [`DynFilter`] | every filter, by a wrapper | all of this by bytes, for code that chooses a filter at run time |
+
+mod adaptive;
+mod dynamic;
+mod growable;
+mod plain;
+mod query;
+mod rebuild;
+mod stats;
+
+pub use adaptive::{Adaptive, Resync};
+pub use dynamic::{
+    AnyRemote, AnyRemoteError, DynFilter, DynFilterError, dyn_adaptive, dyn_plain, dyn_removable,
+};
+pub use growable::Growable;
+pub use plain::{Insert, RemovalDisabled, Remove};
+pub use query::Filter;
+pub use rebuild::RebuildError;
+pub use stats::{Adaptation, FilterStats};

@@ -1,0 +1,164 @@
+//! What all filters have in common: queries.
+
+use crate::{Digest, FilterStats, InvariantError, Key, KeyHasher, Seed, batch};
+
+/// A set of keys that answers "certainly absent" or "maybe present".
+///
+/// No filter of this crate answers "absent" for a key that was inserted and not removed, whatever happened in
+/// between; the two things that a caller can do to break this promise are named where they are offered
+/// ([`Remove::remove`](crate::Remove::remove) of a key that was never inserted, and
+/// [`WhitelistFilter::adapt`](crate::WhitelistFilter::adapt) of a stored one).
+///
+/// A query has three parts, which [`contains_many`](Self::contains_many) takes apart to overlap the memory accesses of many
+/// keys: [`place`](Self::place) says where to look, [`prefetch`](Self::prefetch) fetches that, and
+/// [`contains_at`](Self::contains_at) looks.
+///
+/// ```
+/// use besom::{Filter, Insert};
+///
+/// /// Works for every filter of the crate.
+/// fn report(filter: &impl Filter) -> String {
+///     format!("{} keys of {}, {:.1} bits each", filter.len(), filter.capacity(), filter.stats().bits_per_key())
+/// }
+///
+/// let mut filter = besom::QuotientFilter::with_capacity(1000)?;
+/// filter.insert("key")?;
+/// assert!(filter.contains("key"));
+/// assert!(report(&filter).starts_with("1 keys of 1000"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Filter {
+    /// The hash function of the filter's keys.
+    type Hasher: KeyHasher;
+
+    /// Where a query looks: what is worked out of a digest before memory is touched. The smaller, the better.
+    type Place: Copy;
+
+    /// The hash function, with its seed.
+    fn hasher(&self) -> &Self::Hasher;
+
+    /// Where a query for the key with this digest looks.
+    fn place(&self, digest: Digest) -> Self::Place;
+
+    /// Asks the processor to fetch what a query at this place reads first. To do nothing, the default, is always
+    /// right.
+    #[inline]
+    fn prefetch(&self, place: Self::Place) {
+        let _ = place;
+    }
+
+    /// Whether the key that belongs at this place may be stored. `digest` is called where the place alone does not
+    /// settle it, and must return the digest that the place was made of.
+    fn contains_at(&self, place: Self::Place, digest: impl FnOnce() -> Digest) -> bool;
+
+    /// How many keys are stored.
+    fn len(&self) -> usize;
+
+    /// How many keys fit before the filter is full or has to grow.
+    fn capacity(&self) -> usize;
+
+    /// The numbers that an operator wants to see.
+    fn stats(&self) -> FilterStats;
+
+    /// Checks all invariants that can be checked without a remote. Walks the whole filter.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found: memory was corrupted, or there is a bug in this crate.
+    fn verify(&self) -> Result<(), InvariantError>;
+
+    /// Whether no key is stored.
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The seed of the hash function.
+    #[inline]
+    fn seed(&self) -> Seed {
+        self.hasher().seed()
+    }
+
+    /// The digest of a key's bytes under this filter's hash function.
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.hasher().digest(bytes)
+    }
+
+    /// [`contains`](Self::contains) for those who have hashed already: `digest` is what
+    /// [`digest`](Self::digest) returns for the key.
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.contains_at(self.place(digest), || digest)
+    }
+
+    /// Whether the key may be stored. `false` is certain.
+    #[inline(always)]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_digest(self.hasher().digest_key(key))
+    }
+
+    /// Asks about many keys at once: `answers` is cleared and gets one answer per key, in order.
+    ///
+    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several
+    /// times faster than asking one by one.
+    #[inline]
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let prepare = |key: &K| {
+            let place = self.place(self.hasher().digest_key(key));
+            self.prefetch(place);
+            place
+        };
+        // Places only are handed on: the rest of the digest is rarely needed, and the key is hashed again then.
+        batch::contains_many(keys, answers, prepare, |key, place| {
+            self.contains_at(place, || self.hasher().digest_key(key))
+        });
+    }
+}
+
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<F: Filter + ?Sized> Filter for $pointer {
+            type Hasher = F::Hasher;
+            type Place = F::Place;
+
+            #[inline]
+            fn hasher(&self) -> &Self::Hasher {
+                (**self).hasher()
+            }
+
+            #[inline]
+            fn place(&self, digest: Digest) -> Self::Place {
+                (**self).place(digest)
+            }
+
+            #[inline]
+            fn prefetch(&self, place: Self::Place) {
+                (**self).prefetch(place);
+            }
+
+            #[inline]
+            fn contains_at(&self, place: Self::Place, digest: impl FnOnce() -> Digest) -> bool {
+                (**self).contains_at(place, digest)
+            }
+
+            fn len(&self) -> usize {
+                (**self).len()
+            }
+
+            fn capacity(&self) -> usize {
+                (**self).capacity()
+            }
+
+            fn stats(&self) -> FilterStats {
+                (**self).stats()
+            }
+
+            fn verify(&self) -> Result<(), InvariantError> {
+                (**self).verify()
+            }
+        }
+    )*};
+}
+
+forward!(&F, Box<F>, std::sync::Arc<F>);

@@ -1,0 +1,76 @@
+//! What filters say of themselves and of what they did.
+
+/// What [`Adaptive::adapt`](crate::Adaptive::adapt) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Adaptation {
+    /// The filter rejects the key already, or the key is stored: nothing to repair.
+    NotFalsePositive,
+    /// The filter now rejects the key.
+    Fixed {
+        /// How many slots or cells were changed.
+        slots: usize,
+    },
+    /// The filter now rejects the key; to make room, it forgot earlier repairs.
+    FixedAfterReset {
+        /// How many slots or cells were changed for this key.
+        slots: usize,
+        /// How many blocks (or, where a filter rebuilds as a whole, rebuilds) lost their earlier repairs.
+        resets: usize,
+    },
+    /// The filter now rejects the key; the repairs of some blocks moved to a side table. Nothing was forgotten.
+    Spilled {
+        /// How many slots were changed for this key.
+        slots: usize,
+        /// How many blocks moved to the side table just now.
+        spills: usize,
+    },
+    /// The filter still accepts the key: it can tell it no further from a stored key, because the hash bits of
+    /// the two agree as far as the filter can go.
+    Unfixable,
+}
+
+impl Adaptation {
+    /// Whether the filter rejects the key from now on although it accepted it before.
+    #[must_use]
+    pub fn is_fixed(self) -> bool {
+        !matches!(self, Self::NotFalsePositive | Self::Unfixable)
+    }
+}
+
+/// The numbers that an operator wants to see. Fields that a filter has no use for are 0.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct FilterStats {
+    /// Keys stored.
+    pub items: usize,
+    /// Slots (or bits, or cells) that the filter has for them.
+    pub slots: usize,
+    /// The share of the slots in use.
+    pub load: f64,
+    /// The memory on the heap that the filter takes for its keys and repairs, in bits, side tables included. What operations
+    /// keep for themselves is apart, in [`working_bits`](Self::working_bits).
+    pub bits: usize,
+    /// Memory on the heap that operations work in and keep between them, in bits: some kilobits, however large the filter.
+    pub working_bits: usize,
+    /// False positives repaired so far.
+    pub adaptations: u64,
+    /// Blocks (or whole filters) that forgot their repairs to make room.
+    pub resets: u64,
+    /// Blocks whose repairs live in a side table now.
+    pub spills: usize,
+    /// Slots whose selector, extension or place is not the initial one.
+    pub adapted_slots: usize,
+    /// The bits that repairs take up at present.
+    pub adaptivity_bits: usize,
+    /// Times the whole filter was rebuilt with new hash functions.
+    pub rebuilds: u64,
+}
+
+impl FilterStats {
+    /// Memory per stored key, in bits. Infinite while nothing is stored.
+    #[must_use]
+    pub fn bits_per_key(&self) -> f64 {
+        self.bits as f64 / self.items as f64
+    }
+}
