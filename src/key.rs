@@ -4,11 +4,16 @@
 //! every version of this crate and in every language that binds to it. [`std::hash::Hash`] promises none of
 //! this, so it is not used.
 
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
 /// Something whose stable bytes identify it.
 ///
 /// Two keys of any types with equal bytes are the same key: `"ab"`, `b"ab"` and `[0x61_u8, 0x62]` are one key.
 /// Integers are their little-endian bytes at their own width, so `5_u32` and `5_u64` are different keys;
-/// `usize` and `isize` count as 64 bits wide everywhere.
+/// `usize` and `isize` count as 64 bits wide everywhere. A tuple of up to four keys is the bytes of its parts, each but the
+/// last behind its length as 8 little-endian bytes, so that `("ab", "c")` and `("a", "bc")` are different keys.
 ///
 /// ```
 /// use besom::Key;
@@ -73,19 +78,45 @@ impl Key for String {
     }
 }
 
-impl<K: Key + ?Sized> Key for &K {
+macro_rules! pointer_keys {
+    ($($pointer:ty),*) => {$(
+        impl<K: Key + ?Sized> Key for $pointer {
+            #[inline]
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                (**self).with_bytes(f)
+            }
+        }
+    )*};
+}
+
+pointer_keys!(&K, &mut K, Box<K>, Rc<K>, Arc<K>);
+
+impl<K: Key + ToOwned + ?Sized> Key for Cow<'_, K> {
     #[inline]
     fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
         (**self).with_bytes(f)
     }
 }
 
-impl<K: Key + ?Sized> Key for Box<K> {
-    #[inline]
-    fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
-        (**self).with_bytes(f)
-    }
+macro_rules! tuple_keys {
+    ($($($first:ident)+, $last:ident;)*) => {$(
+        impl<$($first: Key,)+ $last: Key> Key for ($($first,)+ $last,) {
+            fn with_bytes<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+                #[expect(non_snake_case, reason = "a part is called by its type")]
+                let ($($first,)+ $last,) = self;
+                let mut bytes = Vec::new();
+                $($first.with_bytes(|part| {
+                    bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                    bytes.extend_from_slice(part);
+                });)+
+                $last.with_bytes(|part| bytes.extend_from_slice(part));
+                f(&bytes)
+            }
+        }
+    )*};
 }
+
+tuple_keys!(A, B; A B, C; A B C, D;);
 
 macro_rules! integer_keys {
     ($($int:ty as $wire:ty),*) => {$(
@@ -115,7 +146,7 @@ integer_keys!(
 
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::*;
 
     fn bytes<K: Key + ?Sized>(key: &K) -> Vec<u8> {
         key.with_bytes(<[u8]>::to_vec)
@@ -131,6 +162,18 @@ mod tests {
         assert_eq!(bytes(&vec![b'k', b'e', b'y']), expected);
         assert_eq!(bytes(&&"key"), expected);
         assert_eq!(bytes(&Box::<[u8]>::from(&b"key"[..])), expected);
+        assert_eq!(bytes(&Cow::Borrowed("key")), expected);
+        assert_eq!(bytes(&Rc::<str>::from("key")), expected);
+        assert_eq!(bytes(&Arc::new(String::from("key"))), expected);
+    }
+
+    #[test]
+    fn the_parts_of_a_tuple_do_not_run_into_each_other() {
+        assert_eq!(bytes(&("ab", 1_u16)), [2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b', 1, 0]);
+        assert_ne!(bytes(&("ab", "c")), bytes(&("a", "bc")));
+        assert_ne!(bytes(&("a", "", "b")), bytes(&("", "a", "b")));
+        assert_ne!(bytes(&("a", ("b", "c"))), bytes(&("a", "b", "c")));
+        assert_eq!(bytes(&(1_u8, 2_u8, 3_u8, 4_u8)).len(), 4 + 3 * 8);
     }
 
     #[test]

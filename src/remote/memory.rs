@@ -358,4 +358,75 @@ mod tests {
         // 256 heads and lists of 22 bytes at most, of which half may be dead and half of the memory unused.
         assert!(remote.memory() < 256 * (4 + 4 * 22) + 1000, "{} bytes", remote.memory());
     }
+
+    #[test]
+    fn a_page_whose_lists_fill_its_log_keeps_them_apart() {
+        let mut random = crate::testing::Random::new(5);
+        let mut remote = MemoryRemote::new();
+        let mut model: Vec<Vec<Vec<u8>>> = vec![Vec::new(); 256];
+        // As much as 256 lists can have in the log; then lists are written again, a little longer or shorter.
+        for step in 0..30_000_u64 {
+            let address = if step < 256 { step } else { random.below(256) };
+            let list = &mut model[address as usize];
+            let key = vec![random.next() as u8; 110 + random.below(8) as usize];
+            if let [old, ..] = &list[..] {
+                remote.apply(&[Change::Replace { address, rank: 0, old, key: &key }]).unwrap();
+                list[0] = key;
+            } else {
+                remote.apply(&[Change::Push { address, key: &key }]).unwrap();
+                list.push(key);
+            }
+            // A list that was emptied is pushed again: the other way into a log that is nearly full.
+            if random.one_in(4) {
+                let key = model[address as usize].remove(0);
+                remote.apply(&[Change::Remove { address, rank: 0, key: &key }]).unwrap();
+            }
+            let (some, all) = (random.below(256), step.is_multiple_of(1_000));
+            for address in if all { 0..256 } else { some..some + 1 } {
+                assert_eq!(keys(&mut remote, address), model[address as usize], "step {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_long_and_empty_by_turns_takes_no_more_memory() {
+        let mut remote = MemoryRemote::new();
+        let (long, short) = (vec![1; 500], b"short");
+        remote.apply(&[Change::Push { address: 3, key: short }]).unwrap();
+        let round = |remote: &mut MemoryRemote| {
+            remote.apply(&[Change::Push { address: 7, key: &long }]).unwrap();
+            remote.apply(&[Change::Remove { address: 7, rank: 0, key: &long }]).unwrap();
+        };
+        round(&mut remote);
+        let before = remote.memory();
+        // More rounds than there are numbers for long lists.
+        (0..40_000).for_each(|_| round(&mut remote));
+        assert_eq!(remote.memory(), before);
+        assert_eq!(keys(&mut remote, 3), [short]);
+    }
+
+    #[test]
+    fn a_scan_is_in_the_order_of_addresses_and_stops_when_it_is_told() {
+        let mut remote = MemoryRemote::new();
+        for address in [1 << 60, 5, 1 << 30, 5, 0, 300] {
+            remote.apply(&[Change::Push { address, key: &remote.len().to_le_bytes() }]).unwrap();
+        }
+        let mut seen = Vec::new();
+        let visit = &mut |address: u64, key: &[u8]| {
+            seen.push((address, key[0]));
+            if seen.len() == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        remote.scan(visit).unwrap();
+        assert_eq!(seen, [(0, 4), (5, 1), (5, 3), (300, 5), (1 << 30, 2)]);
+    }
+
+    #[test]
+    fn a_change_that_expects_another_key_is_refused() {
+        let mut remote = MemoryRemote::new();
+        remote.apply(&[Change::Push { address: 1, key: b"a" }]).unwrap();
+        let missing = Err(MissingEntry { address: 1, rank: 0, len: 1 });
+        assert_eq!(remote.apply(&[Change::Remove { address: 1, rank: 0, key: b"b" }]), missing);
+        assert_eq!(remote.apply(&[Change::Replace { address: 1, rank: 0, old: b"b", key: b"c" }]), missing);
+        assert_eq!(keys(&mut remote, 1), [b"a"]);
+    }
 }

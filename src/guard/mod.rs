@@ -1,0 +1,378 @@
+//! A filter in front of a dictionary: look-ups of absent keys stay away from it, and every one that did not is
+//! repaired on the spot.
+
+mod dictionary;
+mod doubts;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use thiserror::Error;
+
+use crate::{Adaptation, Adaptive, AdaptiveError, Key, MemoryRemote, RebuildError, Remote, Resync};
+
+pub use dictionary::{Dictionary, MemoryDictionary};
+use doubts::{Doubts, Watched};
+pub use stats::GuardStats;
+
+/// An operation of a [`Guard`] failed, in the filter (or its remote) or in the dictionary.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum GuardError<R, D> {
+    /// The filter is full, or its remote failed.
+    #[error(transparent)]
+    Filter(AdaptiveError<R>),
+    /// The dictionary failed; its error is inside.
+    #[error("the dictionary failed: {0}")]
+    Dictionary(#[source] D),
+}
+
+type Errors<R, D> = GuardError<<R as Remote>::Error, <D as Dictionary>::Error>;
+
+/// One unexplained slot in so many keys makes the guard build its filter anew by itself.
+const REBUILD_SHARE: usize = 64;
+
+/// An adaptive filter, its remote and a dictionary, kept in step.
+///
+/// [`get`](Self::get) asks the filter first and goes to the dictionary only if it says "maybe". When the
+/// dictionary then does not have the key, the filter is repaired, so that the same question does not get
+/// through again.
+///
+/// ```
+/// use besom::{Guard, MemoryDictionary, TelescopingFilter};
+///
+/// let filter = TelescopingFilter::with_capacity(1_000)?;
+/// let mut ages = Guard::new(filter, MemoryDictionary::new());
+/// ages.insert("Ada", 36)?;
+/// ages.insert("Grace", 85)?;
+///
+/// assert_eq!(ages.get("Ada")?, Some(36));
+/// assert_eq!(ages.get("Charles")?, None); // almost certainly without a look into the dictionary
+/// assert_eq!(ages.remove("Ada")?, Some(36));
+/// assert_eq!(ages.get("Ada")?, None);
+///
+/// let stats = ages.stats();
+/// assert_eq!((stats.queries, stats.true_positives), (3, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Failures
+///
+/// The filter holds every key that the dictionary may have: a key enters the filter before the dictionary and leaves it
+/// after the dictionary has confirmed that it is gone. An error of either store is taken for what it is, "done or not
+/// done". So whatever fails, at whatever moment, no stored key is ever rejected; a key that is left behind in the filter
+/// costs look-ups in vain, no more.
+///
+/// Filter and remote that have lost step are brought back by the guard itself: at the addresses of the failed operation,
+/// from their lists, with the next operation that writes or meets a false positive; and where lists do not explain
+/// the filter any more, by building it anew from a [scan](Dictionary::scan) of the dictionary, as soon as one slot in
+/// 64 is concerned (so that the scans are paid for by the failures). [`restore`](Self::restore) does it at once.
+///
+/// A failure on the filter's side never fails an operation that has its answer: [`stats`](Self::stats) counts it and
+/// [`take_fault`](Self::take_fault) tells it.
+#[derive(Debug, Clone)]
+pub struct Guard<F, D, R: Remote = MemoryRemote> {
+    filter: F,
+    dictionary: D,
+    remote: R,
+    stats: GuardStats,
+    doubts: Doubts,
+    /// Keys in the filter, since the last scan, that the dictionary may not have: it could not say whether it took them, or
+    /// denied them.
+    suspects: usize,
+    /// Operations to wait before the next attempt to build the filter anew, and how long to wait after it.
+    patience: Patience,
+    fault: Option<AdaptiveError<R::Error>>,
+}
+
+/// Attempts that fail are made less and less often.
+#[derive(Debug, Clone, Copy, Default)]
+struct Patience {
+    left: u64,
+    next: u64,
+}
+
+impl Patience {
+    /// Whether it is time for an attempt.
+    fn is_over(&mut self) -> bool {
+        if self.left > 0 {
+            self.left -= 1;
+            return false;
+        }
+        self.next = (2 * self.next).clamp(1, 1 << 16);
+        self.left = self.next;
+        true
+    }
+}
+
+impl<F: Adaptive, D: Dictionary> Guard<F, D> {
+    /// Guards a dictionary with a filter, both without keys, and keeps the remote in memory.
+    pub fn new(filter: F, dictionary: D) -> Self {
+        Self::with_remote(filter, dictionary, MemoryRemote::new())
+    }
+}
+
+impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
+    /// Guards a dictionary with a filter that holds the same keys, and the remote that the filter was built with.
+    pub fn with_remote(filter: F, dictionary: D, remote: R) -> Self {
+        Self {
+            filter,
+            dictionary,
+            remote,
+            stats: GuardStats::default(),
+            doubts: Doubts::default(),
+            suspects: 0,
+            patience: Patience::default(),
+            fault: None,
+        }
+    }
+
+    /// Guards a dictionary that has keys already: reads all of them, into the filter and the remote, which need not be
+    /// empty.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError`] if the dictionary or the remote failed, or its keys do not fit.
+    pub fn over(filter: F, dictionary: D, remote: R) -> Result<Self, RebuildError<D::Error, R::Error>> {
+        let mut guard = Self::with_remote(filter, dictionary, remote);
+        guard.rebuild()?;
+        Ok(guard)
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Dictionary`] if it failed.
+    pub fn get<K: Key + ?Sized>(&mut self, key: &K) -> Result<Option<D::Value>, Errors<R, D>> {
+        if !self.filter.contains(key) {
+            self.stats.queries += 1;
+            self.stats.negatives += 1;
+            return Ok(None);
+        }
+        let found = key.with_bytes(|bytes| self.dictionary.get(bytes)).map_err(GuardError::Dictionary)?;
+        self.stats.queries += 1;
+        if found.is_some() {
+            self.stats.true_positives += 1;
+            return Ok(found);
+        }
+        self.stats.false_positives += 1;
+        self.settle();
+        match self.watched(|filter, remote| filter.adapt(key, remote)) {
+            // The filter stores the key itself, or cannot tell it from one that it stores. Either the dictionary is mistaken,
+            // or an insertion failed half-way: one answer is no reason to take a key out of the filter.
+            Ok(Adaptation::NotFalsePositive | Adaptation::Unfixable) => {
+                self.stats.denied += 1;
+                self.suspects += 1;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.stats.failed_repairs += 1;
+                self.note(error);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stores a value, and returns the one that was there before.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Filter`] if the filter is full or its remote failed: the key has the value that it had before.
+    /// [`GuardError::Dictionary`] if that failed: the key has the value that it had before, or the new one.
+    pub fn insert<K: Key + ?Sized>(
+        &mut self,
+        key: &K,
+        value: D::Value,
+    ) -> Result<Option<D::Value>, Errors<R, D>> {
+        self.settle();
+        let new = self.enter(key).map_err(GuardError::Filter)?;
+        // Counted first, in case that the dictionary panics.
+        self.suspects += usize::from(new);
+        let stored =
+            key.with_bytes(|bytes| self.dictionary.insert(bytes, value)).map_err(GuardError::Dictionary)?;
+        self.suspects = self.suspects.saturating_sub(usize::from(new));
+        Ok(stored)
+    }
+
+    /// Makes sure that the filter holds a key; whether it is new there. Tries again after a way back was found.
+    fn enter<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, AdaptiveError<R::Error>> {
+        let result = self.watched(|filter, remote| filter.insert(key, remote));
+        let again = match &result {
+            Ok(_) => false,
+            // Keys that failures left behind may be what the filter is full of.
+            Err(AdaptiveError::Full(_)) => {
+                self.suspects + self.doubts.unexplained() > 0 && self.rebuild().is_ok()
+            }
+            Err(AdaptiveError::Inconsistent { address, .. }) => {
+                self.doubts.ask(vec![*address]);
+                self.settle()
+            }
+            Err(_) => false,
+        };
+        if again { self.watched(|filter, remote| filter.insert(key, remote)) } else { result }
+    }
+
+    /// Removes a key, and returns its value if it was there.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Dictionary`] if that failed, and the key may be there or not.
+    pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<Option<D::Value>, Errors<R, D>> {
+        if !self.filter.contains(key) {
+            return Ok(None);
+        }
+        // Counted first, in case that anything fails or panics.
+        self.suspects += 1;
+        let removed =
+            key.with_bytes(|bytes| self.dictionary.remove(bytes)).map_err(GuardError::Dictionary)?;
+        // Whether it had a value or not, it has none now.
+        self.settle();
+        match self.watched(|filter, remote| filter.remove(key, remote)) {
+            Ok(_) => self.suspects = self.suspects.saturating_sub(1),
+            Err(error) => {
+                self.stats.failed_removals += 1;
+                self.note(error);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Whether the key may be stored, by the filter's word alone. `false` is certain.
+    pub fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.filter.contains(key)
+    }
+
+    /// Brings filter, remote and dictionary into step: at the addresses where an operation failed, if that is enough, else by
+    /// building filter and remote anew from a scan of the dictionary.
+    ///
+    /// Costs nothing if no operation has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`RebuildError`] if the dictionary or the remote failed, or its keys do not fit. The filter still holds every key
+    /// that the dictionary has.
+    pub fn restore(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
+        self.doubts.adopt_pending();
+        while self.settle_one() {}
+        if self.suspects == 0 && self.doubts.are_settled() { Ok(()) } else { self.rebuild() }
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> GuardStats {
+        GuardStats {
+            addresses_in_question: self.doubts.addresses(),
+            slots_in_question: self.doubts.unexplained(),
+            ..self.stats
+        }
+    }
+
+    /// The last failure on the filter's side that did not fail an operation, for a log.
+    pub fn take_fault(&mut self) -> Option<AdaptiveError<R::Error>> {
+        self.fault.take()
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &F {
+        &self.filter
+    }
+
+    /// The dictionary.
+    pub fn dictionary(&self) -> &D {
+        &self.dictionary
+    }
+
+    /// The remote.
+    pub fn remote(&self) -> &R {
+        &self.remote
+    }
+
+    /// The dictionary, to be configured or maintained. A key that is stored there behind the guard's back is rejected like
+    /// any other that the filter does not hold, until the filter is built anew.
+    pub fn dictionary_mut(&mut self) -> &mut D {
+        &mut self.dictionary
+    }
+
+    /// The remote, to be configured or maintained; its lists are the filter's.
+    pub fn remote_mut(&mut self) -> &mut R {
+        &mut self.remote
+    }
+
+    /// Takes the guard apart into filter, dictionary and remote.
+    pub fn into_parts(self) -> (F, D, R) {
+        (self.filter, self.dictionary, self.remote)
+    }
+
+    /// Lets the filter work with the remote, under watch.
+    fn watched<T>(
+        &mut self,
+        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> Result<T, AdaptiveError<R::Error>>,
+    ) -> Result<T, AdaptiveError<R::Error>> {
+        let (remote, stats, doubts) = (&mut self.remote, &mut self.stats, &mut self.doubts);
+        work(&mut self.filter, &mut Watched { remote, stats, doubts })
+    }
+
+    /// Remembers a failure that fails no operation.
+    fn note(&mut self, error: AdaptiveError<R::Error>) {
+        if let AdaptiveError::Inconsistent { address, .. } = error {
+            self.doubts.ask(vec![address]);
+        }
+        self.fault = Some(error);
+    }
+
+    /// Takes a way back, if one is needed and it is time for it. Whether filter and remote agree now.
+    #[inline]
+    fn settle(&mut self) -> bool {
+        self.doubts.are_settled() || self.settle_some()
+    }
+
+    #[cold]
+    fn settle_some(&mut self) -> bool {
+        self.doubts.adopt_pending();
+        self.settle_one();
+        let many = self.doubts.unexplained() * REBUILD_SHARE > self.filter.len();
+        if (many || self.doubts.lost) && self.patience.is_over() {
+            // What failed is in the statistics and tried again later.
+            let _ = self.rebuild();
+        }
+        self.doubts.are_settled()
+    }
+
+    /// Answers one question from its lists. Whether there was one that could be answered.
+    fn settle_one(&mut self) -> bool {
+        let Some(mut question) = self.doubts.take_open().filter(|_| !self.doubts.lost) else { return false };
+        let addresses = question.addresses.clone();
+        // Put back first, in case that the remote panics.
+        self.doubts.put_back(question.clone());
+        let outcome = self.watched(|filter, remote| filter.resync(&addresses, remote));
+        self.doubts.forget(&addresses);
+        match outcome {
+            Ok(Resync::Agreed) => {
+                self.stats.resyncs += 1;
+                true
+            }
+            Ok(Resync::InQuestion { slots }) => {
+                question.unexplained = slots.max(1);
+                self.doubts.put_back(question);
+                true
+            }
+            Err(error) => {
+                self.doubts.put_back(question);
+                self.fault = Some(error);
+                false
+            }
+        }
+    }
+
+    /// Builds filter and remote anew from the dictionary.
+    fn rebuild(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
+        self.doubts.lost = true;
+        let (dictionary, remote, stats) = (&mut self.dictionary, &mut self.remote, &mut self.stats);
+        let mut watched = Watched { remote, stats, doubts: &mut self.doubts };
+        self.filter.rebuild(|visit| dictionary.scan(visit), &mut watched)?;
+        self.doubts.settle();
+        self.stats.rebuilds += 1;
+        (self.suspects, self.patience) = (0, Patience::default());
+        Ok(())
+    }
+}
