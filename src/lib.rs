@@ -28,7 +28,7 @@
 //! | | |
 //! |---|---|
 //! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
-//! | what a filter is | [`Filter`], [`Adaptive`], [`Adaptation`], [`FilterStats`] |
+//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`]; [`DynFilter`] |
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`ExtensionFilter`], [`BroomFilter`] |
@@ -36,11 +36,30 @@
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | one small block per operation | [`TinySet`] |
 //! | attacking a filter | [`game`] |
+//! | testing a store | [`testing`] |
+//!
+//! # Which filter?
+//!
+//! | choose | when |
+//! |---|---|
+//! | [`TelescopingFilter`] | you want one: small, fast, adaptive |
+//! | [`ExtensionFilter`] | a repaired false positive must never come back |
+//! | [`BroomFilter`] | the queries come from an attacker who also deletes |
+//! | [`CuckooingFilter`], [`SwappingFilter`], [`CyclicFilter`] | your keys live in a store addressed by slot |
+//! | [`AdaptiveBloomFilter`], [`Cascade`] | you have a Bloom filter or a quotient filter and want it to adapt |
+//! | [`WhitelistFilter`] | there is no way to learn which key collided |
+//! | [`QuotientFilter`], [`BlockedBloomFilter`], [`TinySet`] | false positives do not repeat, or there is no feedback |
 //!
 //! # Promises
 //!
-//! No filter ever answers "absent" for a stored key, after any sequence of operations. A failed operation changes
-//! nothing. The hash of a key depends on its bytes and the seed alone, on every platform and in every version.
+//! A filter never answers "absent" for a stored key, after any sequence of operations, failures of the remote among them.
+//! Two things that a caller can do are outside of this promise, because the filter has no means to notice them:
+//! [removing](Remove::remove) a key that was never inserted from a filter without a remote, and
+//! [telling](WhitelistFilter::adapt) a whitelist filter that a stored key is absent.
+//!
+//! A failed operation leaves the filter as it was; the [`Remote`] may have made the change or not, and there is a
+//! [way back](Adaptive#when-things-fail) for both. The hash of a key depends on its bytes and the seed alone, on every platform
+//! and in every version.
 
 mod batch;
 mod bits;
