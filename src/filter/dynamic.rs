@@ -93,10 +93,10 @@ type Outcome<T> = Result<T, DynFilterError>;
 
 /// Any filter of the crate, by the bytes of keys. Filters without a remote do not touch the one that they are given.
 pub trait DynFilter: Send + Sync {
-    /// See [`Filter::contains`].
+    /// See [`Filter::contains`](crate::Filter::contains).
     fn contains(&self, key: &[u8]) -> bool;
 
-    /// See [`Filter::contains_many`].
+    /// See [`Filter::contains_many`](crate::Filter::contains_many).
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
 
     /// See [`Insert::insert`] and [`Adaptive::insert`].
@@ -148,28 +148,28 @@ pub trait DynFilter: Send + Sync {
     /// Whether the filter has a remote.
     fn is_adaptive(&self) -> bool;
 
-    /// See [`Filter::verify`].
+    /// See [`Filter::verify`](crate::Filter::verify).
     ///
     /// # Errors
     ///
     /// [`InvariantError`] with the first violation found.
     fn verify(&self) -> Result<(), InvariantError>;
 
-    /// See [`Filter::stats`].
+    /// See [`Filter::stats`](crate::Filter::stats).
     fn stats(&self) -> FilterStats;
 
-    /// See [`Filter::len`].
+    /// See [`Filter::len`](crate::Filter::len).
     fn len(&self) -> usize;
 
-    /// See [`Filter::is_empty`].
+    /// See [`Filter::is_empty`](crate::Filter::is_empty).
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// See [`Filter::capacity`].
+    /// See [`Filter::capacity`](crate::Filter::capacity).
     fn capacity(&self) -> usize;
 
-    /// See [`Filter::seed`].
+    /// See [`Filter::seed`](crate::Filter::seed).
     fn seed(&self) -> Seed;
 }
 

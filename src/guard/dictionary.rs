@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-/// The slow data that a [`Guard`] protects: a map from key bytes to values.
+/// The slow data that a [`Guard`](crate::Guard) protects: a map from key bytes to values.
 ///
 /// Four methods, so that any store is a dictionary in a few lines. They take `&mut self` because a store may
 /// keep a connection or a cache; nothing is read behind the guard's back.

@@ -199,7 +199,6 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     fn enter<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, AdaptiveError<R::Error>> {
         let result = self.watched(|filter, remote| filter.insert(key, remote));
         let again = match &result {
-            Ok(_) => false,
             // Keys that failures left behind may be what the filter is full of.
             Err(AdaptiveError::Full(_)) => {
                 self.suspects + self.doubts.unexplained() > 0 && self.rebuild().is_ok()
@@ -208,7 +207,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
                 self.doubts.ask(vec![*address]);
                 self.settle()
             }
-            Err(_) => false,
+            _ => false,
         };
         if again { self.watched(|filter, remote| filter.insert(key, remote)) } else { result }
     }
