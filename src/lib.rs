@@ -66,9 +66,9 @@ mod tinyset;
 mod values;
 mod whitelist;
 
-pub use bloom::{AdaptiveBloomFilter, BlockedBloomFilter, BloomBuilder, BloomFilter};
+pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
-pub use cascade::{Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
+pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };

@@ -25,4 +25,5 @@ pub use growable::Growable;
 pub use plain::{Insert, RemovalDisabled, Remove};
 pub use query::Filter;
 pub use rebuild::RebuildError;
+pub(crate) use rebuild::out_of_memory;
 pub use stats::{Adaptation, FilterStats};
