@@ -77,6 +77,7 @@ pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
     Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,
+    dyn_whitelist,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};

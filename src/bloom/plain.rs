@@ -63,7 +63,7 @@ impl<H: KeyHasher> BloomFilter<H> {
 
     /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline]
-    fn set(&mut self, digest: Digest) -> bool {
+    pub(crate) fn set(&mut self, digest: Digest) -> bool {
         let mut probes = self.probes_of(digest);
         let mut unset = 0;
         for _ in 0..self.probes {

@@ -20,6 +20,7 @@ mod stats;
 pub use adaptive::{Adaptive, Resync};
 pub use dynamic::{
     AnyRemote, AnyRemoteError, DynFilter, DynFilterError, dyn_adaptive, dyn_plain, dyn_removable,
+    dyn_whitelist,
 };
 pub use growable::Growable;
 pub use plain::{Insert, RemovalDisabled, Remove};
