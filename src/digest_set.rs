@@ -125,6 +125,13 @@ impl DigestSet {
     }
 }
 
+/// The same digests, wherever they lie.
+impl PartialEq for DigestSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().all(|digest| other.contains(digest))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -153,6 +160,11 @@ mod tests {
             assert_eq!(set.len(), model.len());
             if step % 100 == 0 {
                 assert_eq!(set.iter().collect::<HashSet<_>>(), model);
+                let mut other = DigestSet::default();
+                other.reserve(3 * model.len()).unwrap();
+                model.iter().for_each(|&digest| assert!(other.insert(digest)));
+                assert_eq!(set, other);
+                assert!(model.is_empty() || set != DigestSet::default());
             }
         }
         set.clear();

@@ -18,13 +18,13 @@ pub enum BuildError {
         max: usize,
     },
     /// The rate is no probability, or one that this filter cannot meet.
-    #[error("false-positive rate {rate} cannot be met; choose one from {min:e} to {max}")]
+    #[error("false-positive rate {rate} cannot be met; choose one from {min:e} to {}", upper_end(*max))]
     RateOutOfRange {
         /// What was asked for.
         rate: f64,
         /// The smallest rate that can be met.
         min: f64,
-        /// The largest rate that makes sense.
+        /// The largest rate that makes sense; if that is 1, all below it do.
         max: f64,
     },
     /// Some other parameter is out of its range.
@@ -55,9 +55,16 @@ pub enum BuildError {
     },
 }
 
+/// The end of a range of rates: a filter that accepts everything is none.
+fn upper_end(max: f64) -> String {
+    if max < 1.0 { max.to_string() } else { "below 1".into() }
+}
+
 /// A filter had no room for another key. It is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the filter is full: it holds {len} keys of {capacity}; remove some, or build it larger or growable")]
+#[error(
+    "there is no room for another key: {len} are stored in a filter built for {capacity}; build a larger one"
+)]
 pub struct FullError {
     /// How many keys it holds.
     pub len: usize,
@@ -150,3 +157,37 @@ macro_rules! ensure {
     };
 }
 pub(crate) use ensure;
+
+#[cfg(test)]
+mod tests {
+    //! Catches: advice that the filter which gives it refuses.
+    use super::*;
+    use crate::{BlockedBloomFilter, QuotientFilter, TinySet};
+
+    #[test]
+    fn rates_at_the_ends_of_the_range_that_is_told_are_met() {
+        let told = |error: BuildError| match error {
+            BuildError::RateOutOfRange { min, max, .. } => (min, max, error.to_string()),
+            error => panic!("{error}"),
+        };
+        let quotient = |rate| QuotientFilter::builder().capacity(10).false_positive_rate(rate).build();
+        let (min, max, text) = told(quotient(1.0).unwrap_err());
+        assert!(text.ends_with("to below 1"), "{text}");
+        assert!(quotient(min).is_ok() && max == 1.0 && quotient(0.999).is_ok());
+        let blocked = |rate| BlockedBloomFilter::builder().capacity(10).false_positive_rate(rate).build();
+        let (min, max, text) = told(blocked(1.0).unwrap_err());
+        assert!(text.ends_with("to 0.5"), "{text}");
+        assert!(blocked(min).is_ok() && blocked(max).is_ok());
+        let tiny = |rate| TinySet::builder().capacity(10).false_positive_rate(rate).build();
+        let (_, max, text) = told(tiny(1.0).unwrap_err());
+        assert!(text.ends_with("to 0.5") && tiny(max).is_ok(), "{text}");
+        let (min, ..) = told(tiny(1e-16).unwrap_err());
+        assert!(tiny(min).is_ok(), "{min} was told");
+    }
+
+    #[test]
+    fn a_full_filter_advises_what_every_filter_offers() {
+        let text = FullError { len: 7, capacity: 5 }.to_string();
+        assert!(text.contains('7') && text.contains('5') && text.ends_with("build a larger one"), "{text}");
+    }
+}

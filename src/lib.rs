@@ -85,9 +85,9 @@ mod tinyset;
 mod values;
 mod whitelist;
 
-pub use bloom::{AdaptiveBloomFilter, BlockedBloomFilter, BloomBuilder, BloomFilter};
+pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
-pub use cascade::{Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
+pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{
     CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
@@ -96,6 +96,7 @@ pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
     Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,
+    dyn_whitelist,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};

@@ -7,8 +7,8 @@ use thiserror::Error;
 use crate::digest_set::DigestSet;
 use crate::error::ensure;
 use crate::{
-    Adaptation, BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key,
-    KeyHasher, Seed, Xxh3,
+    Adaptation, BloomFilter, BloomFilterBuilder, BuildError, Digest, Filter, FilterStats, FullError, Insert,
+    InvariantError, Key, KeyHasher, Seed, Xxh3,
 };
 
 /// A Bloom filter with an exact list of the false positives that it was told of. Needs no remote.
@@ -23,6 +23,10 @@ use crate::{
 /// possible digests, as in Lemma 28 of Bender et al., *Bloom Filters, Adaptivity, and the Dictionary Problem*.
 ///
 /// It is not [`Adaptive`](crate::Adaptive): it cannot check whether a key is stored, and removes none.
+///
+/// **A filter that believes what it is told.** It never rejects a key that was inserted, with one exception: a stored key
+/// that somebody reports as a false positive is lost, until it is inserted again. A stale read of the dictionary is enough.
+/// Where that can happen, take a filter with a remote, which knows what is stored.
 ///
 /// ```
 /// use besom::{Filter, Insert, WhitelistFilter};
@@ -92,8 +96,21 @@ impl WhitelistFilter {
 impl<H: KeyHasher> WhitelistFilter<H> {
     /// Remembers that `key` is absent, so that the filter no longer accepts it.
     ///
-    /// Call this only for keys that the dictionary does not hold: the filter believes it. (A key that is inserted
-    /// later is accepted again.)
+    /// **Call this only for keys that are not stored.** The filter cannot tell, believes it, and from then on rejects a
+    /// stored key too: the one way to make it answer "absent" for a key that was inserted. (A key that is inserted later
+    /// is accepted again.)
+    ///
+    /// ```
+    /// use besom::{Filter, Insert, WhitelistFilter};
+    ///
+    /// let mut filter = WhitelistFilter::with_capacity(100)?;
+    /// filter.insert("stored")?;
+    /// filter.adapt("stored")?; // a mistake
+    /// assert!(!filter.contains("stored"));
+    /// filter.insert("stored")?;
+    /// assert!(filter.contains("stored"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -175,9 +192,8 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
     /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
     fn stats(&self) -> FilterStats {
         let (bloom, list) = (self.bloom.stats(), self.whitelist.memory_bits());
-        let own = (size_of::<Self>() - size_of::<BloomFilter<H>>()) * 8;
         FilterStats {
-            bits: bloom.bits + list + own,
+            bits: bloom.bits + list,
             adaptations: self.adaptations,
             adapted_slots: self.whitelist.len(),
             adaptivity_bits: list,
@@ -209,6 +225,42 @@ impl<H: KeyHasher> Insert for WhitelistFilter<H> {
     }
 }
 
+/// Equal in parameters, hash function, keys and false positives that are remembered.
+impl<H: KeyHasher> PartialEq for WhitelistFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.bound == other.bound && self.bloom == other.bloom && self.whitelist == other.whitelist
+    }
+}
+
+/// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
+/// one that was asked for. [`insert`](Insert::insert) refuses instead.
+impl<H: KeyHasher, K: Key> Extend<K> for WhitelistFilter<H> {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        for key in keys {
+            let digest = self.bloom.hasher().digest_key(&key);
+            self.bloom.set(digest);
+            self.whitelist.remove(digest);
+        }
+    }
+}
+
+/// A filter with exactly the capacity of the keys, a rate of 1/256 and a random seed. Like all collections of
+/// the standard library it aborts the program if the memory is not to be had; builders return an error.
+impl<K: Key> FromIterator<K> for WhitelistFilter {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let bloom = BloomFilter::from_iter(keys);
+        let bound = default_bound(bloom.capacity());
+        Self { bloom, whitelist: DigestSet::default(), bound, adaptations: 0 }
+    }
+}
+
+/// log log u / log u of the capacity, for u = 2¹²⁸ possible digests.
+fn default_bound(capacity: usize) -> usize {
+    const LOG_UNIVERSE: usize = u128::BITS as usize;
+    const LOG_LOG_UNIVERSE: usize = LOG_UNIVERSE.ilog2() as usize;
+    capacity.div_ceil(LOG_UNIVERSE).saturating_mul(LOG_LOG_UNIVERSE)
+}
+
 /// Builds a [`WhitelistFilter`].
 ///
 /// ```
@@ -219,7 +271,7 @@ impl<H: KeyHasher> Insert for WhitelistFilter<H> {
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until `build` is called"]
+#[must_use = "a builder does nothing until build is called"]
 pub struct WhitelistFilterBuilder<H = Xxh3> {
     capacity: usize,
     rate: f64,
@@ -262,18 +314,33 @@ impl<H: KeyHasher> WhitelistFilterBuilder<H> {
         WhitelistFilterBuilder { capacity, rate, bound, seed, hasher: PhantomData }
     }
 
+    fn bloom(&self) -> BloomFilterBuilder<H> {
+        let builder = BloomFilter::builder().capacity(self.capacity).false_positive_rate(self.rate);
+        self.seed.into_iter().fold(builder.hasher(), BloomFilterBuilder::seed)
+    }
+
+    /// The memory that the filter will take before the first repair, in bits:
+    /// [`FilterStats::bits`](crate::FilterStats::bits).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0 or the rate out of range.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        self.bloom().size_in_bits()
+    }
+
     /// The empty filter.
     ///
     /// # Errors
     ///
     /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
     pub fn build(self) -> Result<WhitelistFilter<H>, BuildError> {
-        const LOG_UNIVERSE: usize = u128::BITS as usize;
-        const LOG_LOG_UNIVERSE: usize = LOG_UNIVERSE.ilog2() as usize;
-        let bloom = BloomFilter::builder().capacity(self.capacity).false_positive_rate(self.rate);
-        let bloom = bloom.seed(self.seed.unwrap_or_else(Seed::random)).hasher::<H>().build()?;
-        let default = self.capacity.div_ceil(LOG_UNIVERSE).saturating_mul(LOG_LOG_UNIVERSE);
-        let bound = self.bound.unwrap_or(default);
-        Ok(WhitelistFilter { bloom, whitelist: DigestSet::default(), bound, adaptations: 0 })
+        let bound = self.bound.unwrap_or_else(|| default_bound(self.capacity));
+        Ok(WhitelistFilter {
+            bloom: self.bloom().build()?,
+            whitelist: DigestSet::default(),
+            bound,
+            adaptations: 0,
+        })
     }
 }

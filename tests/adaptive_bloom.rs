@@ -271,6 +271,31 @@ fn the_default_bound_of_the_whitelist_is_that_of_the_lemma() {
     let filter = WhitelistFilter::with_capacity(128_000).unwrap();
     assert_eq!(filter.whitelist_bound(), 7_000);
     assert_eq!(WhitelistFilter::with_capacity(0).unwrap_err(), BuildError::ZeroCapacity);
+    let collected: WhitelistFilter = (0..128_000_u32).collect();
+    assert_eq!(
+        (collected.whitelist_bound(), collected.len(), collected.capacity()),
+        (7_000, 128_000, 128_000)
+    );
+}
+
+#[test]
+fn whitelist_filters_are_equal_sized_and_extended_as_promised() {
+    fn sendable<T: Send + Sync + 'static>(_: &T) {}
+    let builder = WhitelistFilter::builder().capacity(50).false_positive_rate(0.25).seed(3_u64);
+    let bits = builder.size_in_bits().unwrap();
+    let (mut left, mut right) = (builder.clone().build().unwrap(), builder.build().unwrap());
+    sendable(&left);
+    assert_eq!(left.stats().bits, bits);
+    left.extend(0..100_u64);
+    right.extend((0..100_u64).rev());
+    assert!(left == right && left.len() == 100 && (0..100_u64).all(|key| left.contains(&key)));
+    let stranger = (100..).find(|key: &u64| left.contains(key)).unwrap();
+    assert!(left.adapt(&stranger).unwrap().is_fixed());
+    assert!(left != right && left.stats().bits > bits);
+    // An insertion takes the key from the list of those that are absent.
+    assert!(!left.contains(&stranger));
+    left.extend([stranger]);
+    assert!(left.contains(&stranger) && left.whitelist_len() == 0);
 }
 
 #[test]

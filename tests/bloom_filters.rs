@@ -1,37 +1,16 @@
-//! Catches: false negatives (after unions and beyond capacity too), a rate or a size other than promised, panics
+//! Catches: false negatives (after merges and beyond capacity too), a rate or a size other than promised, panics
 //! on bad input. Every test runs for the classic and for the blocked filter.
 
 use std::collections::HashSet;
 
-use besom::{
-    BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, Insert, InvariantError, MergeError,
-    SipHash,
-};
+use besom::testing::Random;
+use besom::{BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, Insert, MergeError, SipHash};
 
-/// `SplitMix64`, so that every run is the same.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
-
-/// What the two filters have in common, so that one test serves both.
-trait Bloom: Filter + Clone + PartialEq + Extend<u64> + FromIterator<u64> + Sized {
+/// What the two filters have in common beyond the traits, so that one test serves both.
+trait Bloom: Insert + Clone + PartialEq + Extend<u64> + FromIterator<u64> + Send + Sync + Sized {
     fn build(capacity: usize, rate: f64, seed: u64) -> Result<Self, BuildError>;
-    fn insert(&mut self, key: u64) -> Result<(), FullError>;
-    fn union(&mut self, other: &Self) -> Result<(), MergeError>;
-    fn clear(&mut self);
-    fn verify(&self) -> Result<(), InvariantError>;
+    fn size_in_bits(capacity: usize, rate: f64) -> Result<usize, BuildError>;
+    fn join(&mut self, other: &Self) -> Result<(), MergeError>;
 }
 
 macro_rules! bloom {
@@ -40,27 +19,21 @@ macro_rules! bloom {
             fn build(capacity: usize, rate: f64, seed: u64) -> Result<Self, BuildError> {
                 Self::builder().capacity(capacity).false_positive_rate(rate).seed(seed).build()
             }
-            fn insert(&mut self, key: u64) -> Result<(), FullError> {
-                self.insert(&key)
+            fn size_in_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
+                Self::builder().capacity(capacity).false_positive_rate(rate).size_in_bits()
             }
-            fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-                self.union(other)
-            }
-            fn clear(&mut self) {
-                self.clear();
-            }
-            fn verify(&self) -> Result<(), InvariantError> {
-                self.verify()
+            fn join(&mut self, other: &Self) -> Result<(), MergeError> {
+                self.merge(other)
             }
         }
     )*};
 }
 bloom!(BloomFilter, BlockedBloomFilter);
 
-/// Random insertions, unions and clearings of two filters of one shape, against exact sets.
+/// Random insertions, merges and clearings of two filters of one shape, against exact sets.
 fn agrees_with_a_set<F: Bloom>() {
     for seed in 0..40 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let capacity = 1 + random.below(300) as usize;
         let rate = 0.5_f64.powi(1 + random.below(20) as i32);
         let empty = F::build(capacity, rate, seed).unwrap();
@@ -70,8 +43,10 @@ fn agrees_with_a_set<F: Bloom>() {
             match random.below(100) {
                 0..90 => {
                     let (filter, set, len) = &mut filters[side];
-                    match filter.insert(key) {
-                        Ok(()) => {
+                    let accepted = filter.contains(&key);
+                    match filter.insert(&key) {
+                        Ok(new) => {
+                            assert_eq!(new, !accepted);
                             set.insert(key);
                             *len += 1;
                         }
@@ -81,7 +56,7 @@ fn agrees_with_a_set<F: Bloom>() {
                 90..97 => {
                     let (other, keys, others) = filters[1 - side].clone();
                     let (filter, set, len) = &mut filters[side];
-                    match filter.union(&other) {
+                    match filter.join(&other) {
                         Ok(()) => {
                             set.extend(keys);
                             *len += others;
@@ -116,7 +91,7 @@ fn filters_agree_with_a_set() {
 
 /// The measured rate of a full filter, with the number of false positives it rests on.
 fn measured_rate(filter: &impl Filter, queries: u64) -> (f64, f64) {
-    let mut random = Random(u64::from(u32::MAX));
+    let mut random = Random::new(u64::from(u32::MAX));
     let hits = (0..queries).filter(|_| filter.contains(&(random.next() | 1 << 63))).count() as f64;
     (hits / queries as f64, hits)
 }
@@ -139,7 +114,7 @@ fn meets_its_rate<F: Bloom>() {
         let (mut sum, mut hits) = (0.0, 0.0);
         for seed in 0..filters {
             let mut filter = F::build(capacity, rate, seed).unwrap();
-            (0..capacity as u64).for_each(|key| filter.insert(key).unwrap());
+            (0..capacity as u64).for_each(|key| assert!(filter.insert(&key).is_ok()));
             let (one, found) = measured_rate(&filter, 2_000_000 / filters);
             sum += one / filters as f64;
             hits += found;
@@ -191,11 +166,27 @@ fn batches_are_answered_as_single_keys_are() {
     answers_batches_as_it_answers_single_keys::<BlockedBloomFilter>();
 }
 
+fn is_as_large_as_told<F: Bloom>() {
+    for capacity in [1, 3, 64, 1_000, 54_321] {
+        for rate in [0.5, 0.1, 1.0 / 256.0, 1e-5, 1e-12] {
+            let bits = F::build(capacity, rate, 1).unwrap().stats().bits;
+            assert_eq!(F::size_in_bits(capacity, rate), Ok(bits), "{capacity} keys at {rate}");
+        }
+    }
+    assert_eq!(F::size_in_bits(0, 0.1), Err(BuildError::ZeroCapacity));
+}
+
+#[test]
+fn the_size_is_known_before_building() {
+    is_as_large_as_told::<BloomFilter>();
+    is_as_large_as_told::<BlockedBloomFilter>();
+}
+
 fn never_loses_a_key_beyond_its_capacity<F: Bloom>() {
     let mut filter = F::build(100, 0.01, 5).unwrap();
     filter.extend(0..1_000);
     assert!((0..1_000_u64).all(|key| filter.contains(&key)));
-    assert_eq!(filter.insert(7), Err(FullError { len: 1_000, capacity: 100 }));
+    assert_eq!(filter.insert(&7_u64), Err(FullError { len: 1_000, capacity: 100 }));
     let collected: F = (0..1_000).collect();
     assert!((0..1_000_u64).all(|key| collected.contains(&key)));
     assert_eq!((collected.len(), collected.capacity()), (1_000, 1_000));
@@ -217,9 +208,9 @@ fn refuses_bad_parameters<F: Bloom + std::fmt::Debug>() {
         assert!(matches!(F::build(capacity, 1e-6, 1), Err(BuildError::OutOfMemory { .. })), "{capacity}");
     }
     let mut filter = F::build(10, 0.1, 1).unwrap();
-    assert_eq!(filter.union(&F::build(10, 0.1, 2).unwrap()), Err(MergeError::HashMismatch));
+    assert_eq!(filter.join(&F::build(10, 0.1, 2).unwrap()), Err(MergeError::HashMismatch));
     let larger = F::build(1_000, 0.1, 1).unwrap();
-    assert!(matches!(filter.union(&larger), Err(MergeError::ShapeMismatch { what: "bits", .. })));
+    assert!(matches!(filter.join(&larger), Err(MergeError::ShapeMismatch { what: "bits", .. })));
     assert_eq!(filter, F::build(10, 0.1, 1).unwrap());
 }
 

@@ -1,8 +1,9 @@
 //! The Bloom filter that keeps all bits of a key in one cache line.
 
-use super::builder::BloomBuilder;
+use super::builder::BlockedBloomFilterBuilder;
 use super::line::{self, LANES, Probes};
 use super::plain::count_ones;
+use super::size::BlockedSize;
 use crate::bits::{AlignedWords, Isa};
 use crate::error::ensure;
 use crate::{
@@ -40,8 +41,8 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
 
 impl BlockedBloomFilter {
     /// Starts building a filter.
-    pub fn builder() -> BloomBuilder<Self> {
-        BloomBuilder::new()
+    pub fn builder() -> BlockedBloomFilterBuilder {
+        BlockedBloomFilterBuilder::new()
     }
 
     /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
@@ -55,20 +56,19 @@ impl BlockedBloomFilter {
 }
 
 impl<H: KeyHasher> BlockedBloomFilter<H> {
-    /// An empty filter of so many lines, rounded up.
-    pub(super) fn sized(capacity: usize, lines: f64, probes: Probes, hasher: H) -> Result<Self, BuildError> {
-        // Saturates for absurd sizes, which the allocation then refuses.
-        let words = (lines.ceil().max(1.0) as usize).saturating_mul(LANES);
+    /// An empty filter of this size.
+    pub(super) fn sized(capacity: usize, size: BlockedSize, hasher: H) -> Result<Self, BuildError> {
+        let (words, probes) = (size.words(), size.probes);
         let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
         let words = AlignedWords::zeroed(words).ok_or(out_of_memory)?;
         Ok(Self { hasher, words, probes, isa: Isa::detect(), len: 0, capacity })
     }
 
-    /// Sets the bits of a key whether there is room for it or not.
+    /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline]
-    fn set(&mut self, digest: Digest) {
-        line::insert(&mut self.words, self.probes, digest);
+    fn set(&mut self, digest: Digest) -> bool {
         self.len += 1;
+        line::insert(&mut self.words, self.probes, digest)
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
@@ -77,7 +77,7 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     ///
     /// [`MergeError`] if the hash functions or the shapes differ, or if both together hold more keys than the
     /// capacity (a key in both counts twice). The filter is unchanged.
-    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);
         }
@@ -145,7 +145,7 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
             items: self.len,
             slots: bits,
             load: count_ones(&self.words) as f64 / bits as f64,
-            bits: bits + size_of::<Self>() * 8,
+            bits,
             ..FilterStats::default()
         }
     }
@@ -174,9 +174,7 @@ impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
         if self.len >= self.capacity {
             return Err(FullError { len: self.len, capacity: self.capacity });
         }
-        let new = !self.contains_digest(digest);
-        self.set(digest);
-        Ok(new)
+        Ok(self.set(digest))
     }
 
     fn clear(&mut self) {
@@ -189,7 +187,9 @@ impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
 /// one that was asked for. [`insert`](Insert::insert) refuses instead.
 impl<H: KeyHasher, K: Key> Extend<K> for BlockedBloomFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| self.set(self.hasher.digest_key(&key)));
+        for key in keys {
+            self.set(self.hasher.digest_key(&key));
+        }
     }
 }
 

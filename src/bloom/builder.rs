@@ -1,72 +1,105 @@
-//! The builder of the two plain Bloom filters.
+//! The builders of the two plain Bloom filters.
 
 use std::marker::PhantomData;
 
 use super::{BlockedBloomFilter, BloomFilter, size};
-use crate::{BuildError, KeyHasher, Seed};
+use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
-/// Builds a [`BloomFilter`] or a [`BlockedBloomFilter`].
-///
-/// ```
-/// use besom::{BlockedBloomFilter, BloomFilter, SipHash};
-///
-/// let classic = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
-/// let blocked = BlockedBloomFilter::builder().capacity(1000).hasher::<SipHash>().seed(7_u64).build()?;
-/// # Ok::<(), besom::BuildError>(())
-/// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct BloomBuilder<F> {
-    pub(super) capacity: usize,
-    pub(super) rate: f64,
-    pub(super) seed: Option<Seed>,
-    filter: PhantomData<F>,
+/// What either builder is asked for.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    capacity: usize,
+    rate: f64,
+    seed: Option<Seed>,
 }
 
-impl<F> BloomBuilder<F> {
-    /// The false-positive rate unless another one is asked for.
-    const DEFAULT_RATE: f64 = 1.0 / 256.0;
+impl Request {
+    const NEW: Self = Self { capacity: 0, rate: 1.0 / 256.0, seed: None };
 
-    pub(super) fn new() -> Self {
-        Self { capacity: 0, rate: Self::DEFAULT_RATE, seed: None, filter: PhantomData }
-    }
-
-    /// How many keys the filter shall hold at its false-positive rate. Must be given.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.capacity = keys;
-        self
-    }
-
-    /// The share of absent keys that the full filter accepts, from 2⁻⁵⁰ to 1/2. 1/256 by default.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
-        self
-    }
-
-    /// Makes the hash function, and so the filter, repeatable. From the operating system by default.
-    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-        self.seed = Some(seed.into());
-        self
-    }
-
-    /// Capacity, rate and hash function, if they make sense.
-    fn parameters<H: KeyHasher>(&self) -> Result<(usize, f64, H), BuildError> {
+    /// Capacity and rate, if they make sense.
+    fn checked(&self) -> Result<(usize, f64), BuildError> {
         if self.capacity == 0 {
             return Err(BuildError::ZeroCapacity);
         }
-        let rate = size::check_rate(self.rate)?;
-        Ok((self.capacity, rate, H::with_seed(self.seed.unwrap_or_else(Seed::random))))
+        Ok((self.capacity, size::check_rate(self.rate)?))
     }
 
-    fn retarget<G>(self) -> BloomBuilder<G> {
-        BloomBuilder { capacity: self.capacity, rate: self.rate, seed: self.seed, filter: PhantomData }
+    fn hasher<H: KeyHasher>(&self) -> H {
+        H::with_seed(self.seed.unwrap_or_else(Seed::random))
     }
 }
 
-impl<H: KeyHasher> BloomBuilder<BloomFilter<H>> {
-    /// Hashes keys with another function than [`Xxh3`](crate::Xxh3).
-    pub fn hasher<G: KeyHasher>(self) -> BloomBuilder<BloomFilter<G>> {
-        self.retarget()
+/// A builder with the setters that both filters have.
+macro_rules! builder {
+    ($(#[$doc:meta])* $builder:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        #[must_use = "a builder does nothing until build is called"]
+        pub struct $builder<H = Xxh3> {
+            request: Request,
+            hasher: PhantomData<H>,
+        }
+
+        impl $builder {
+            pub(super) fn new() -> Self {
+                Self { request: Request::NEW, hasher: PhantomData }
+            }
+        }
+
+        impl<H: KeyHasher> $builder<H> {
+            /// How many keys the filter shall hold at its false-positive rate. Must be given.
+            pub fn capacity(mut self, keys: usize) -> Self {
+                self.request.capacity = keys;
+                self
+            }
+
+            /// The share of absent keys that the full filter accepts, from 2⁻⁵⁰ to 1/2. 1/256 by default.
+            pub fn false_positive_rate(mut self, rate: f64) -> Self {
+                self.request.rate = rate;
+                self
+            }
+
+            /// Makes the hash function, and so the filter, repeatable. From the operating system by default.
+            pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+                self.request.seed = Some(seed.into());
+                self
+            }
+
+            /// Hashes keys with another function than [`Xxh3`].
+            pub fn hasher<G: KeyHasher>(self) -> $builder<G> {
+                $builder { request: self.request, hasher: PhantomData }
+            }
+        }
+    };
+}
+
+builder! {
+    /// Builds a [`BloomFilter`].
+    ///
+    /// ```
+    /// use besom::{BloomFilter, Filter, SipHash};
+    ///
+    /// let builder = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).hasher::<SipHash>();
+    /// let bits = builder.size_in_bits()?;
+    /// assert_eq!(builder.build()?.stats().bits, bits);
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    BloomFilterBuilder
+}
+
+impl<H: KeyHasher> BloomFilterBuilder<H> {
+    fn size(&self) -> Result<size::BloomSize, BuildError> {
+        let (capacity, rate) = self.request.checked()?;
+        Ok(size::BloomSize::fastest(capacity as f64, rate, 1.0))
+    }
+
+    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0 or the rate out of range.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        Ok(self.size()?.memory())
     }
 
     /// The empty filter.
@@ -75,15 +108,37 @@ impl<H: KeyHasher> BloomBuilder<BloomFilter<H>> {
     ///
     /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
     pub fn build(self) -> Result<BloomFilter<H>, BuildError> {
-        let (capacity, rate, hasher) = self.parameters()?;
-        BloomFilter::sized(capacity, size::Shape::fastest(capacity as f64, rate, 1.0), hasher)
+        BloomFilter::sized(self.request.capacity, self.size()?, self.request.hasher())
     }
 }
 
-impl<H: KeyHasher> BloomBuilder<BlockedBloomFilter<H>> {
-    /// Hashes keys with another function than [`Xxh3`](crate::Xxh3).
-    pub fn hasher<G: KeyHasher>(self) -> BloomBuilder<BlockedBloomFilter<G>> {
-        self.retarget()
+builder! {
+    /// Builds a [`BlockedBloomFilter`].
+    ///
+    /// ```
+    /// use besom::{BlockedBloomFilter, Filter};
+    ///
+    /// let builder = BlockedBloomFilter::builder().capacity(1000).seed(7_u64);
+    /// let bits = builder.size_in_bits()?;
+    /// assert_eq!(builder.build()?.stats().bits, bits);
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    BlockedBloomFilterBuilder
+}
+
+impl<H: KeyHasher> BlockedBloomFilterBuilder<H> {
+    fn size(&self) -> Result<size::BlockedSize, BuildError> {
+        let (capacity, rate) = self.request.checked()?;
+        Ok(size::BlockedSize::smallest(capacity, rate))
+    }
+
+    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if the capacity is 0 or the rate out of range.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        Ok(self.size()?.memory())
     }
 
     /// The empty filter.
@@ -92,8 +147,6 @@ impl<H: KeyHasher> BloomBuilder<BlockedBloomFilter<H>> {
     ///
     /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
     pub fn build(self) -> Result<BlockedBloomFilter<H>, BuildError> {
-        let (capacity, rate, hasher) = self.parameters()?;
-        let (lines, probes) = size::blocked(capacity, rate);
-        BlockedBloomFilter::sized(capacity, lines, probes, hasher)
+        BlockedBloomFilter::sized(self.request.capacity, self.size()?, self.request.hasher())
     }
 }

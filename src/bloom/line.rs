@@ -68,13 +68,18 @@ fn bits(probes: Probes, lo: u64, lane: usize) -> u64 {
     }
 }
 
-/// Sets the bits of a key. Portable: a store per lane is as fast as anything.
+/// Sets the bits of a key, and returns whether one of them was not set before. Portable: a store per lane is as fast as
+/// anything.
 #[inline]
-pub(super) fn insert(words: &mut AlignedWords, probes: Probes, digest: Digest) {
+pub(super) fn insert(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
     let first = first_word(words, digest);
+    let mut unset = 0;
     for (lane, word) in words[first..first + LANES].iter_mut().enumerate() {
-        *word |= bits(probes, digest.lo, lane);
+        let bits = bits(probes, digest.lo, lane);
+        unset |= bits & !*word;
+        *word |= bits;
     }
+    unset != 0
 }
 
 /// Whether all bits of a key are set.
@@ -175,7 +180,8 @@ mod tests {
             let mut accepted = 0;
             for round in 0..400 {
                 let key = digest();
-                insert(&mut words, probes, key);
+                let new = !contains_portable(&words, probes, key);
+                assert_eq!(insert(&mut words, probes, key), new);
                 for digest in (0..200).map(|_| digest()).chain([key]) {
                     let expected = contains_portable(&words, probes, digest);
                     for isa in Isa::available() {

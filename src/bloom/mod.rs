@@ -7,16 +7,14 @@
 //!
 //! Both hash a key once: everything is cut from its 128-bit digest.
 
-mod adaptive;
 mod blocked;
 mod builder;
 mod line;
 mod plain;
 pub(crate) mod size;
 
-pub use adaptive::AdaptiveBloomFilter;
 pub use blocked::BlockedBloomFilter;
-pub use builder::BloomBuilder;
+pub use builder::{BlockedBloomFilterBuilder, BloomFilterBuilder};
 pub use plain::BloomFilter;
 
 /// Ends the program as the standard library's collections do when they cannot grow.

@@ -1,7 +1,7 @@
 //! The classic Bloom filter.
 
-use super::builder::BloomBuilder;
-use super::size::Shape;
+use super::builder::BloomFilterBuilder;
+use super::size::BloomSize;
 use crate::bits::AlignedWords;
 use crate::error::ensure;
 use crate::{
@@ -38,8 +38,8 @@ pub struct BloomFilter<H: KeyHasher = Xxh3> {
 
 impl BloomFilter {
     /// Starts building a filter.
-    pub fn builder() -> BloomBuilder<Self> {
-        BloomBuilder::new()
+    pub fn builder() -> BloomFilterBuilder {
+        BloomFilterBuilder::new()
     }
 
     /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
@@ -53,26 +53,29 @@ impl BloomFilter {
 }
 
 impl<H: KeyHasher> BloomFilter<H> {
-    /// An empty filter of this shape.
-    pub(crate) fn sized(capacity: usize, shape: Shape, hasher: H) -> Result<Self, BuildError> {
-        // Saturates for absurd sizes, which the allocation then refuses.
-        let words = (shape.bits / 64.0).ceil().max(1.0) as usize;
+    /// An empty filter of this size.
+    pub(crate) fn sized(capacity: usize, size: BloomSize, hasher: H) -> Result<Self, BuildError> {
+        let words = size.words();
         let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
         let words = AlignedWords::zeroed(words).ok_or(out_of_memory)?;
-        Ok(Self { hasher, words, probes: shape.probes, len: 0, capacity })
+        Ok(Self { hasher, words, probes: size.probes, len: 0, capacity })
     }
 
-    /// Sets the bits of a key whether there is room for it or not.
+    /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline]
-    fn set(&mut self, digest: Digest) {
+    pub(crate) fn set(&mut self, digest: Digest) -> bool {
         let mut probes = self.probes_of(digest);
+        let mut unset = 0;
         for _ in 0..self.probes {
             let (word, bit) = probes.next();
             debug_assert!(word < self.words.len());
             // SAFETY: `Probes::next` returns words below `words.len()`, which it was made with.
-            unsafe { *self.words.get_unchecked_mut(word) |= 1 << bit };
+            let word = unsafe { self.words.get_unchecked_mut(word) };
+            unset |= !*word & 1 << bit;
+            *word |= 1 << bit;
         }
         self.len += 1;
+        unset != 0
     }
 
     /// The bits of the key with this digest.
@@ -99,7 +102,7 @@ impl<H: KeyHasher> BloomFilter<H> {
     /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
     /// left.insert("broom")?;
     /// right.insert("besom")?;
-    /// left.union(&right)?;
+    /// left.merge(&right)?;
     /// assert!(left.contains("broom") && left.contains("besom"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -108,7 +111,7 @@ impl<H: KeyHasher> BloomFilter<H> {
     ///
     /// [`MergeError`] if the hash functions or the shapes differ, or if both together hold more keys than the
     /// capacity (a key in both counts twice). The filter is unchanged.
-    pub fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);
         }
@@ -223,7 +226,7 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
             items: self.len,
             slots: bits,
             load: count_ones(&self.words) as f64 / bits as f64,
-            bits: bits + size_of::<Self>() * 8,
+            bits,
             ..FilterStats::default()
         }
     }
@@ -246,9 +249,7 @@ impl<H: KeyHasher> Insert for BloomFilter<H> {
         if self.len >= self.capacity {
             return Err(FullError { len: self.len, capacity: self.capacity });
         }
-        let new = !self.contains_digest(digest);
-        self.set(digest);
-        Ok(new)
+        Ok(self.set(digest))
     }
 
     fn clear(&mut self) {
@@ -261,7 +262,9 @@ impl<H: KeyHasher> Insert for BloomFilter<H> {
 /// one that was asked for. [`insert`](Insert::insert) refuses instead.
 impl<H: KeyHasher, K: Key> Extend<K> for BloomFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| self.set(self.hasher.digest_key(&key)));
+        for key in keys {
+            self.set(self.hasher.digest_key(&key));
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::f64::consts::LN_2;
 
-use super::line::Probes;
+use super::line::{LANES, Probes};
 use crate::BuildError;
 
 /// The rates that the builders accept. Below the smallest one the 128 bits of a digest no longer carry the
 /// analysis; above the largest a filter is hardly one.
-pub(crate) const RATES: (f64, f64) = (1.0 / (1_u64 << 50) as f64, 0.5);
+const RATES: (f64, f64) = (1.0 / (1_u64 << 50) as f64, 0.5);
 
 /// The rate if it can be met.
 pub(crate) fn check_rate(rate: f64) -> Result<f64, BuildError> {
@@ -17,14 +17,14 @@ pub(crate) fn check_rate(rate: f64) -> Result<f64, BuildError> {
 
 /// Size and number of probes of a classic Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shape {
+pub(crate) struct BloomSize {
     /// Bits, before rounding up to whole words.
     pub(crate) bits: f64,
     /// Hash functions.
     pub(crate) probes: u32,
 }
 
-impl Shape {
+impl BloomSize {
     /// The smallest filter that holds `keys` keys at `rate`.
     ///
     /// The optimum k = log₂(1/rate) is seldom an integer, and m is the larger the farther k is from it, so the
@@ -43,8 +43,8 @@ impl Shape {
     pub(crate) fn fastest(keys: f64, rate: f64, slack: f64) -> Self {
         let smallest = Self::smallest(keys, rate);
         let most = smallest.bits * (1.0 + slack.min(0.0075));
-        let shapes = (1..smallest.probes).map(|probes| Self::with_probes(keys, rate, probes));
-        shapes.into_iter().find(|shape| shape.bits <= most).unwrap_or(smallest)
+        let mut sizes = (1..smallest.probes).map(|probes| Self::with_probes(keys, rate, probes));
+        sizes.find(|size| size.bits <= most).unwrap_or(smallest)
     }
 
     /// The filter with so many probes: of m bits with k probes and n keys, a share of p = 1 − e^(−kn/m) is set,
@@ -54,12 +54,16 @@ impl Shape {
         let fill = rate.powf(1.0 / k);
         Self { bits: keys * k / -(-fill).ln_1p(), probes }
     }
-}
 
-/// The Bloom filter that a level of a cascade is: fewer probes than optimal only where the space for repairs,
-/// which is in proportion to the rate, allows it.
-pub(crate) fn level(keys: f64, rate: f64) -> Shape {
-    Shape::fastest(keys, rate, 2.0 * rate)
+    /// The words that so many bits take. Saturates for absurd sizes, which the allocation then refuses.
+    pub(super) fn words(&self) -> usize {
+        (self.bits / 64.0).ceil().max(1.0) as usize
+    }
+
+    /// The memory of the filter, in bits.
+    pub(crate) fn memory(&self) -> usize {
+        self.words().saturating_mul(64)
+    }
 }
 
 /// The smallest number of bits per key that any Bloom filter of this rate can have: log₂(1/rate) / ln 2.
@@ -67,13 +71,34 @@ pub(crate) fn optimal_bits_per_key(rate: f64) -> f64 {
     -rate.log2() / LN_2
 }
 
-/// The number of cache lines and the probes per key of a blocked filter of `keys` keys at `rate`.
-///
-/// The smallest number of lines over the ways to probe; the fewest probes among equals.
-pub(crate) fn blocked(keys: usize, rate: f64) -> (f64, Probes) {
-    let lines = |probes: Probes| (keys as f64 / keys_per_line(probes, rate)).max(1.0);
-    let shapes = Probes::ALL.map(|probes| (lines(probes), probes));
-    shapes.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, Probes::Eight))
+/// Size and number of probes of a blocked Bloom filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct BlockedSize {
+    /// Cache lines, before rounding up.
+    lines: f64,
+    pub(super) probes: Probes,
+}
+
+impl BlockedSize {
+    /// The smallest filter that holds `keys` keys at `rate`; that with the fewest probes among equals.
+    pub(super) fn smallest(keys: usize, rate: f64) -> Self {
+        let sizes = Probes::ALL.map(|probes| {
+            let lines = (keys as f64 / keys_per_line(probes, rate)).max(1.0);
+            Self { lines, probes }
+        });
+        let [first, others @ ..] = sizes;
+        others.into_iter().fold(first, |best, size| if size.lines < best.lines { size } else { best })
+    }
+
+    /// The words of the lines. Saturates for absurd sizes, which the allocation then refuses.
+    pub(super) fn words(&self) -> usize {
+        (self.lines.ceil() as usize).saturating_mul(LANES)
+    }
+
+    /// The memory of the filter, in bits.
+    pub(super) fn memory(&self) -> usize {
+        self.words().saturating_mul(64)
+    }
 }
 
 /// The mean number of keys per line at which the filter errs with probability `rate`.
@@ -94,7 +119,7 @@ fn keys_per_line(probes: Probes, rate: f64) -> f64 {
 /// The false-positive rate of a blocked filter with `load` keys per line on average: the mean of the rates of
 /// lines with 0, 1, 2, … keys, weighted by Poisson's distribution. It is what makes a blocked filter larger
 /// than a classic one: lines that are fuller than the average err far more often than emptier ones make up for.
-pub(crate) fn blocked_rate(probes: Probes, load: f64) -> f64 {
+fn blocked_rate(probes: Probes, load: f64) -> f64 {
     // Keys of the other half of the lanes do not meet the query.
     let load = if probes == Probes::Four { load / 2.0 } else { load };
     let last = (load + 12.0 * load.sqrt() + 30.0) as u32;
@@ -132,25 +157,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_classic_shape_is_within_a_percent_of_the_optimum() {
+    fn the_classic_size_is_within_a_percent_of_the_optimum() {
         for exponent in 1..40 {
             for rate in [0.5_f64.powi(exponent), 0.7 * 0.5_f64.powi(exponent)] {
-                let shape = Shape::smallest(1.0, rate);
-                assert!(shape.bits >= optimal_bits_per_key(rate) * 0.999_999);
+                let size = BloomSize::smallest(1.0, rate);
+                assert!(size.bits >= optimal_bits_per_key(rate) * 0.999_999);
                 let slack = if rate < 0.1 { 1.01 } else { 1.04 };
-                assert!(shape.bits <= optimal_bits_per_key(rate) * slack, "{rate}: {shape:?}");
-                let fastest = Shape::fastest(1.0, rate, 1.0);
-                assert!(fastest.bits <= shape.bits * 1.0075 && fastest.probes <= shape.probes);
+                assert!(size.bits <= optimal_bits_per_key(rate) * slack, "{rate}: {size:?}");
+                let fastest = BloomSize::fastest(1.0, rate, 1.0);
+                assert!(fastest.bits <= size.bits * 1.0075 && fastest.probes <= size.probes);
             }
         }
-        assert_eq!(Shape::smallest(1.0, 1.0 / 256.0).probes, 8);
-        assert_eq!(Shape::fastest(1.0, 1.0 / 256.0, 1.0).probes, 7);
-        assert_eq!(Shape::smallest(1.0, 0.01).probes, 7);
+        assert_eq!(BloomSize::smallest(1.0, 1.0 / 256.0).probes, 8);
+        assert_eq!(BloomSize::fastest(1.0, 1.0 / 256.0, 1.0).probes, 7);
+        assert_eq!(BloomSize::smallest(1.0, 0.01).probes, 7);
     }
 
     #[test]
     fn blocked_filters_take_the_fewest_probes_for_high_rates_and_the_most_for_low_ones() {
-        let probes = |rate| blocked(1 << 20, rate).1;
+        let probes = |rate| BlockedSize::smallest(1 << 20, rate).probes;
         assert_eq!(probes(0.2), Probes::Four);
         assert_eq!(probes(1.0 / 256.0), Probes::Eight);
         assert_eq!(probes(1e-6), Probes::Sixteen);

@@ -38,6 +38,12 @@ impl DeadCells {
         (range - 1).ilog2() + 1
     }
 
+    /// The memory of a set with these parameters, in bits.
+    pub(super) fn memory_for(cells: u64, capacity: usize) -> usize {
+        let range = Self::range(cells as f64, capacity as f64) as u64;
+        Table::memory_for(cells.div_ceil(range), Self::bits(range), false)
+    }
+
     /// The bits that each of `capacity` dead cells among `cells` takes.
     pub(super) fn bits_per_cell(cells: f64, capacity: f64) -> f64 {
         let range = Self::range(cells, capacity);
@@ -81,6 +87,15 @@ impl DeadCells {
     }
 }
 
+/// The same cells are dead, in whatever order they died.
+impl PartialEq for DeadCells {
+    fn eq(&self, other: &Self) -> bool {
+        let sizes = |set: &Self| (set.range, set.capacity, set.table.slots(), set.len());
+        sizes(self) == sizes(other)
+            && self.table.iter().all(|item| other.table.contains(item.quotient, item.remainder))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -112,6 +127,7 @@ mod tests {
     fn the_set_is_as_small_as_it_says() {
         for (cells, capacity) in [(1 << 20, 1 << 10), (1 << 24, 1 << 17), (3_000_000, 1_000)] {
             let dead = DeadCells::new(cells, capacity).unwrap();
+            assert_eq!(dead.memory_bits(), DeadCells::memory_for(cells, capacity));
             let said = DeadCells::bits_per_cell(cells as f64, capacity as f64) * capacity as f64;
             let slack = 1.10 * said + 2_000.0;
             assert!((dead.memory_bits() as f64) < slack, "{} bits, not {said}", dead.memory_bits());

@@ -1,12 +1,14 @@
 //! The cascade as a filter.
 
 use super::builder::CascadeBuilder;
+use super::ledger::Ledger;
 use super::level::{LevelFilter, LevelStats};
-use super::state::{Levels, Overflow, Plan, part};
+use super::levels::Levels;
+use super::sizes::Sizes;
 use crate::error::ensure;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, FullError,
-    InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, InvariantError,
+    Key, KeyHasher, Remote, Resync, Xxh3,
 };
 
 /// A filter made adaptive by levels: it repairs every false positive that it is told of, in constant space.
@@ -17,11 +19,13 @@ use crate::{
 ///
 /// A query that level 0 rejects, as it does all but ε of those for absent keys, costs what it costs in `F`. A
 /// repair reads one list of the remote and writes nothing there; it takes about 16 bits until the next rebuild.
-/// A rebuild reads all lists once, and needs the memory of a second filter while it lasts. It comes after some
+/// A rebuild scans the remote once, and needs the memory of a second filter while it lasts. It comes after some
 /// repairs in proportion to the capacity: at ε = 1/256, one for every 90 stored keys, found by about three
 /// different queries per stored key; and, if `F` cannot remove, after as many removals.
 ///
-/// The remote has one list per key on average, and every key is in one of them.
+/// The remote has one list for every 128 keys, and every key is in one of them. What a list returns is checked: a key
+/// that does not belong there, that is there twice, or that the filter does not know is noticed, and so is a single key
+/// that is lacking; a list in which several keys are wrong passes once in 256 times.
 ///
 /// ```
 /// use besom::{Adaptive, Cascade, Filter, MemoryRemote, QuotientFilter};
@@ -38,13 +42,14 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct Cascade<F, H = Xxh3> {
-    hasher: H,
-    plan: Plan,
-    levels: Levels<F>,
-    len: usize,
+    pub(super) hasher: H,
+    pub(super) sizes: Sizes,
+    pub(super) levels: Levels<F>,
+    /// What the remote holds; its tally is that of the stored keys.
+    pub(super) ledger: Ledger,
     capacity: usize,
-    adaptations: u64,
-    rebuilds: u64,
+    pub(super) adaptations: u64,
+    pub(super) rebuilds: u64,
 }
 
 impl<F: LevelFilter> Cascade<F> {
@@ -63,22 +68,10 @@ impl<F: LevelFilter> Cascade<F> {
     }
 }
 
-/// The list of a key in the remote.
-struct List {
-    address: u64,
-    /// The digests of the other keys.
-    neighbours: Vec<Digest>,
-    /// Where the key is, if it is there.
-    rank: Option<usize>,
-}
-
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
-    /// Rebuilds that one repair makes before it gives up. Each accepts the key again with probability ε only.
-    const MAX_REBUILDS: usize = 16;
-
-    pub(super) fn new(plan: Plan, capacity: usize, hasher: H) -> Result<Self, BuildError> {
-        let levels = Levels::new(&plan, &hasher, 0)?;
-        Ok(Self { hasher, plan, levels, len: 0, capacity, adaptations: 0, rebuilds: 0 })
+    pub(super) fn new(sizes: Sizes, capacity: usize, hasher: H) -> Result<Self, BuildError> {
+        let (levels, ledger) = (Levels::new(&sizes, &hasher, 0)?, Ledger::new(sizes.lists)?);
+        Ok(Self { hasher, sizes, levels, ledger, capacity, adaptations: 0, rebuilds: 0 })
     }
 
     /// How every level is filled: the filters from level 0 on, then the level that stores whole digests.
@@ -88,163 +81,17 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     pub fn levels(&self) -> Vec<LevelStats> {
         self.levels.stats()
     }
+}
 
-    /// Reads the list that a key is in, or would be.
-    fn read<R: Remote>(
-        &self,
-        key: &[u8],
-        digest: Digest,
-        remote: &mut R,
-    ) -> Result<List, AdaptiveError<R::Error>> {
-        let address = part(digest, self.plan.lists);
-        let mut list = List { address, neighbours: Vec::new(), rank: None };
-        let mut rank = 0;
-        let mut visit = |stored: &[u8]| {
-            if stored == key {
-                list.rank = Some(rank);
-            } else {
-                list.neighbours.push(self.hasher.digest(stored));
-            }
-            rank += 1;
-        };
-        remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
-        Ok(list)
-    }
-
-    /// Levels without keys, with hash functions that were never used.
-    fn empty_levels<E>(&self) -> Result<Levels<F>, AdaptiveError<E>> {
-        Levels::new(&self.plan, &self.hasher, self.rebuilds + 1).map_err(|error| match error {
-            BuildError::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },
-            // The same plan was carried out when the filter was built.
-            _ => AdaptiveError::OutOfMemory { bytes: 0 },
-        })
-    }
-
-    /// Puts other levels in the place of those at present.
-    fn take(&mut self, levels: Levels<F>) {
-        self.levels = levels;
-        self.rebuilds += 1;
-    }
-
-    /// Levels with fresh hash functions and all keys of the remote, except perhaps one.
-    fn rebuilt<R: Remote>(
-        &self,
-        remote: &mut R,
-        except: Option<&[u8]>,
-    ) -> Result<Levels<F>, AdaptiveError<R::Error>> {
-        let mut levels = self.empty_levels()?;
-        let expected = self.len - usize::from(except.is_some());
-        let mut found = 0;
-        for address in 0..self.plan.lists {
-            let mut foreign = false;
-            let mut visit = |key: &[u8]| {
-                let digest = self.hasher.digest(key);
-                foreign |= part(digest, self.plan.lists) != address;
-                if except != Some(key) {
-                    found += 1;
-                    // All cells are alive, so the key goes to level 0 only, which has room for all.
-                    foreign |= found > expected || levels.insert(digest).is_err();
-                }
-            };
-            remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
-            if foreign || address + 1 == self.plan.lists && found != expected {
-                return Err(AdaptiveError::Inconsistent { address, expected, found });
-            }
-        }
-        Ok(levels)
-    }
-
-    fn insert_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if self.contains_digest(digest) && self.read(key, digest, remote)?.rank.is_some() {
-            return Ok(false);
-        }
-        if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity }.into());
-        }
-        let push = [Change::Push { address: part(digest, self.plan.lists), key }];
-        if self.levels.reserve(digest) == Err(Overflow) {
-            let mut levels = self.rebuilt(remote, None)?;
-            remote.apply(&push).map_err(AdaptiveError::Remote)?;
-            let inserted = levels.insert(digest);
-            debug_assert!(inserted.is_ok(), "level 0 has room for every key");
-            self.take(levels);
-        } else {
-            remote.apply(&push).map_err(AdaptiveError::Remote)?;
-            let inserted = self.levels.insert(digest);
-            debug_assert!(inserted.is_ok(), "room was reserved");
-        }
-        self.len += 1;
-        Ok(true)
-    }
-
-    fn remove_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(false);
-        }
-        let List { address, neighbours, rank } = self.read(key, digest, remote)?;
-        let Some(rank) = rank else { return Ok(false) };
-        let change = [Change::Remove { address, rank, key }];
-        if !F::REMOVES && self.levels.reserve_rejection(digest, &neighbours) == Err(Overflow) {
-            let levels = self.rebuilt(remote, Some(key))?;
-            remote.apply(&change).map_err(AdaptiveError::Remote)?;
-            self.take(levels);
-        } else {
-            remote.apply(&change).map_err(AdaptiveError::Remote)?;
-            self.levels.remove(digest);
-            if !F::REMOVES {
-                // What is left of the key is a false positive. Should a deeper level have no room to repair it, it
-                // stays one until somebody asks.
-                let _ = self.levels.reject(digest, &neighbours);
-            }
-        }
-        self.len -= 1;
-        Ok(true)
-    }
-
-    fn adapt_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let List { neighbours, rank, .. } = self.read(key, digest, remote)?;
-        if rank.is_some() {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let mut resets = 0;
-        let slots = loop {
-            match self.levels.reject(digest, &neighbours) {
-                Ok(slots) => break slots,
-                Err(Overflow) if resets == Self::MAX_REBUILDS => return Ok(Adaptation::Unfixable),
-                Err(Overflow) => {
-                    let levels = self.rebuilt(remote, None)?;
-                    self.take(levels);
-                    resets += 1;
-                }
-            }
-        };
-        if self.contains_digest(digest) {
-            return Ok(Adaptation::Unfixable);
-        }
-        self.adaptations += 1;
-        Ok(if resets == 0 {
-            Adaptation::Fixed { slots }
-        } else {
-            Adaptation::FixedAfterReset { slots, resets }
-        })
+/// Equal in parameters, hash functions, keys and repairs.
+impl<F: LevelFilter + PartialEq, H: KeyHasher> PartialEq for Cascade<F, H> {
+    fn eq(&self, other: &Self) -> bool {
+        let parameters = |filter: &Self| (filter.capacity, filter.rebuilds);
+        parameters(self) == parameters(other)
+            && self.hasher == other.hasher
+            && self.sizes == other.sizes
+            && self.ledger == other.ledger
+            && self.levels == other.levels
     }
 }
 
@@ -273,7 +120,7 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
     }
 
     fn len(&self) -> usize {
-        self.len
+        self.ledger.len()
     }
 
     fn capacity(&self) -> usize {
@@ -283,10 +130,11 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
     /// Takes time in proportion to the filter's memory. Slots and load are those of level 0.
     fn stats(&self) -> FilterStats {
         let first = self.levels.first().stats();
-        let bits: usize = self.levels().iter().map(|level| level.bits).sum();
+        let levels: usize = self.levels().iter().map(|level| level.bits).sum();
+        let bits = levels + self.ledger.memory_bits();
         FilterStats {
-            items: self.len,
-            bits: bits + size_of::<Self>() * 8,
+            items: self.len(),
+            bits,
             adaptations: self.adaptations,
             adapted_slots: self.levels.dead_cells(),
             adaptivity_bits: bits - first.bits,
@@ -296,10 +144,11 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        let first = self.levels.first().len();
-        ensure!(self.len <= self.capacity, "{} keys stored, capacity {}", self.len, self.capacity);
-        ensure!(first >= self.len, "{} keys stored, {first} of them in level 0", self.len);
-        ensure!(!F::REMOVES || first == self.len, "{} keys stored, {first} in level 0", self.len);
+        let (len, first) = (self.len(), self.levels.first().len());
+        ensure!(len <= self.capacity, "{len} keys stored, capacity {}", self.capacity);
+        ensure!(first >= len, "{len} keys stored, {first} of them in level 0");
+        ensure!(!F::REMOVES || first == len, "{len} keys stored, {first} in level 0");
+        self.ledger.verify()?;
         self.levels.verify()
     }
 }
@@ -330,29 +179,32 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
     }
 
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let levels = self.empty_levels()?;
+        let levels = self.empty_levels(1)?;
         remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        self.take(levels);
-        self.len = 0;
+        self.take(levels, 1);
+        self.ledger.clear();
         Ok(())
     }
 
-    fn verify_remote<R: Remote>(&self, _remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        Ok(())
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        self.verify_lists(remote)
     }
 
+    /// Where a list lacks a key, or holds one that the filter does not know and accepts all the same, this scans the whole
+    /// remote to find out which. To keep no memory of keys but those of the lists, it settles one such key in a call.
     fn resync<R: Remote>(
         &mut self,
-        _addresses: &[u64],
-        _remote: &mut R,
+        addresses: &[u64],
+        remote: &mut R,
     ) -> Result<Resync, AdaptiveError<R::Error>> {
-        Ok(Resync::InQuestion { slots: 1 })
+        self.resync_lists(addresses, remote)
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
-        let levels = Levels::new(&self.plan, &self.hasher, self.rebuilds + 1)?;
-        let (hasher, plan) = (self.hasher.clone(), self.plan.clone());
+        let rebuilds = self.rebuilds + 1;
+        let (hasher, sizes) = (self.hasher.clone(), self.sizes.clone());
+        let (levels, ledger) = (Levels::new(&sizes, &hasher, rebuilds)?, Ledger::new(sizes.lists)?);
         let (capacity, adaptations) = (self.capacity, self.adaptations);
-        Ok(Self { hasher, plan, levels, len: 0, capacity, adaptations, rebuilds: self.rebuilds + 1 })
+        Ok(Self { hasher, sizes, levels, ledger, capacity, adaptations, rebuilds })
     }
 }

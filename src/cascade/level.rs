@@ -1,6 +1,7 @@
 //! What can be a level of a cascade.
 
-use crate::bloom::size;
+use crate::bloom::size::BloomSize;
+use crate::quotient::{DEFAULT_LOAD, Table, remainder_bits, slots_for};
 use crate::{
     BlockedBloomFilter, BloomFilter, BuildError, Digest, Insert, KeyHasher, QuotientFilter, Remove, Xxh3,
 };
@@ -20,6 +21,13 @@ pub trait LevelFilter: Insert + Sized {
     /// [`BuildError`] if there can be none.
     fn for_level(capacity: usize, rate: f64) -> Result<Self, BuildError>;
 
+    /// The memory of that filter, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if there can be none.
+    fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError>;
+
     /// Removes the key with this digest, which was inserted, if [`REMOVES`](Self::REMOVES).
     fn take_out(&mut self, digest: Digest);
 }
@@ -28,7 +36,11 @@ impl LevelFilter for BloomFilter {
     const REMOVES: bool = false;
 
     fn for_level(capacity: usize, rate: f64) -> Result<Self, BuildError> {
-        Self::sized(capacity, size::level(capacity as f64, rate), Xxh3::with_seed(0_u64.into()))
+        Self::sized(capacity, bloom_size(capacity as f64, rate), Xxh3::with_seed(0_u64.into()))
+    }
+
+    fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
+        Ok(bloom_size(capacity as f64, rate).memory())
     }
 
     fn take_out(&mut self, _: Digest) {}
@@ -41,6 +53,10 @@ impl LevelFilter for BlockedBloomFilter {
         Self::builder().capacity(capacity).false_positive_rate(rate).seed(0_u64).build()
     }
 
+    fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
+        Self::builder().capacity(capacity).false_positive_rate(rate).size_in_bits()
+    }
+
     fn take_out(&mut self, _: Digest) {}
 }
 
@@ -51,10 +67,21 @@ impl LevelFilter for QuotientFilter {
         Self::builder().capacity(capacity).false_positive_rate(rate).seed(0_u64).build()
     }
 
+    fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
+        let slots = slots_for(capacity, DEFAULT_LOAD)?;
+        Ok(Table::memory_for(slots, remainder_bits(rate, DEFAULT_LOAD)?, false))
+    }
+
     fn take_out(&mut self, digest: Digest) {
         let removed = self.remove_digest(digest);
         debug_assert_eq!(removed, Ok(true), "a key that was inserted is not there");
     }
+}
+
+/// The Bloom filter that a level is: fewer probes than optimal only where the space for repairs, which is in proportion
+/// to the rate, allows it.
+pub(super) fn bloom_size(keys: f64, rate: f64) -> BloomSize {
+    BloomSize::fastest(keys, rate, 2.0 * rate)
 }
 
 /// The state of one level of a [`Cascade`](super::Cascade), for reports.

@@ -11,16 +11,20 @@
 //! ```
 //!
 //! This is section 5 of Bender, Farach-Colton, Goswami, Johnson, McCauley and Singh, *Bloom Filters, Adaptivity,
-//! and the Dictionary Problem* (2018), with three changes.
+//! and the Dictionary Problem* (2018), with some changes.
 //!
 //! **Home cells.** The paper marks the cell of one of the query's probes, chosen at random (for filters that store
 //! fingerprints: the fingerprint). Then a repair moves 1.4 keys on average, the remote needs an entry per probe,
 //! and moving a key means writing to it. Here every key has a *home cell* by a hash function of its own that sets
 //! no bit, sixteen cells per stored key; only homes die. A repair then moves one key in sixteen cases, B₁ and
 //! all below are twenty times smaller, and because the home cells of level i + 1 divide those of level i, all keys
-//! of a home at any level are in one list of the remote: address = home cell of level 0 / 16. A key has one entry
-//! there, for good: **repairs and rebuilds only read the remote**. And since homes say nothing about Bᵢ, any
+//! of a home at any level are in one list of the remote: some 2,048 home cells of level 0, and the 128 keys that are at
+//! home there, make one list. A key has one entry there, for good: **repairs and rebuilds only read the remote**. And since homes say nothing about Bᵢ, any
 //! filter can be a level, not only those that store fingerprints losslessly.
+//!
+//! **Checks.** A home that dies takes every key along that is not moved down: a list that lacks one would lose it.
+//! A cascade has no slot per key to hold a list against, so it remembers a small sum for every list, and the sum of all
+//! digests. What the remote returns must be at home in its list, accepted, there once, and have the right sum.
 //!
 //! **Late keys.** A key that is inserted when its home is dead already goes one level down too, and so on;
 //! the paper does not say so, and without it the key would be lost.
@@ -34,15 +38,22 @@
 //! query that was repaired is a false positive again with probability ε, like one that was never made: the
 //! *sustained* false-positive rate is ε, in constant space, for ever.
 
+mod adaptive_bloom;
 mod builder;
 mod dead;
 mod filter;
+mod ledger;
 mod level;
+mod levels;
+mod list;
+mod operations;
+mod resync;
 mod schedule;
-mod state;
+mod sizes;
 #[cfg(test)]
 mod tests;
 
+pub use adaptive_bloom::AdaptiveBloomFilter;
 pub use builder::CascadeBuilder;
 pub use filter::Cascade;
 pub use level::{LevelFilter, LevelStats};

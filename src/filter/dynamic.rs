@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use thiserror::Error as ThisError;
 
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Change, FilterStats, FullError, Insert, InvariantError, Remote,
-    RemovalDisabled, Remove, Resync, Seed,
+    Adaptation, Adaptive, AdaptiveError, Change, Filter, FilterStats, FullError, Insert, InvariantError,
+    KeyHasher, Remote, RemovalDisabled, Remove, Resync, Seed, WhitelistFilter,
 };
 
 /// The error of some remote.
@@ -186,12 +186,39 @@ pub fn dyn_adaptive<F: Adaptive + Send + Sync + 'static>(filter: F) -> Box<dyn D
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 pub fn dyn_plain<F: Insert + Send + Sync + 'static>(filter: F) -> Box<dyn DynFilter> {
-    Box::new(Plain { filter, remove: |_, _| Err(RemovalDisabled) })
+    Box::new(Plain { filter, remove: |_, _| Err(RemovalDisabled), adapt: unrepaired })
 }
 
 /// A filter without a remote that removes keys behind [`DynFilter`].
 pub fn dyn_removable<F: Remove + Send + Sync + 'static>(filter: F) -> Box<dyn DynFilter> {
-    Box::new(Plain { filter, remove: |filter, key| filter.remove(key) })
+    Box::new(Plain { filter, remove: |filter, key| filter.remove(key), adapt: unrepaired })
+}
+
+/// A [`WhitelistFilter`] behind [`DynFilter`]. It adapts without a remote, and answers [`Adaptation::Unfixable`] when its list
+/// is as long as it may be. **Adapt only what is not stored**: see [`WhitelistFilter::adapt`].
+///
+/// ```
+/// use besom::{AnyRemote, MemoryRemote, WhitelistFilter, dyn_whitelist};
+///
+/// let builder = WhitelistFilter::builder().capacity(100).false_positive_rate(0.5).whitelist_bound(1);
+/// let mut filter = dyn_whitelist(builder.build()?);
+/// let mut remote = AnyRemote(MemoryRemote::new());
+/// (0..100_u64).try_for_each(|key| filter.insert(&key.to_le_bytes(), &mut remote).map(drop))?;
+/// let strangers = (100..200_u64).map(u64::to_le_bytes).filter(|key| filter.contains(key));
+/// let strangers: Vec<_> = strangers.take(2).collect();
+/// assert!(filter.adapt(&strangers[0], &mut remote)?.is_fixed());
+/// assert!(!filter.adapt(&strangers[1], &mut remote)?.is_fixed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn dyn_whitelist<H: KeyHasher>(filter: WhitelistFilter<H>) -> Box<dyn DynFilter> {
+    let adapt =
+        |filter: &mut WhitelistFilter<H>, key: &[u8]| filter.adapt(key).unwrap_or(Adaptation::Unfixable);
+    Box::new(Plain { filter, remove: |_, _| Err(RemovalDisabled), adapt })
+}
+
+/// The answer of a filter that does not adapt.
+fn unrepaired<F: Filter>(filter: &mut F, key: &[u8]) -> Adaptation {
+    if filter.contains(key) { Adaptation::Unfixable } else { Adaptation::NotFalsePositive }
 }
 
 struct Adapting<F>(F);
@@ -199,6 +226,7 @@ struct Adapting<F>(F);
 struct Plain<F> {
     filter: F,
     remove: fn(&mut F, &[u8]) -> Result<bool, RemovalDisabled>,
+    adapt: fn(&mut F, &[u8]) -> Adaptation,
 }
 
 /// The questions, which are the same for both.
@@ -286,8 +314,7 @@ impl<F: Insert + Send + Sync> DynFilter for Plain<F> {
     }
 
     fn adapt(&mut self, key: &[u8], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<Adaptation> {
-        let accepted = self.filter.contains(key);
-        Ok(if accepted { Adaptation::Unfixable } else { Adaptation::NotFalsePositive })
+        Ok((self.adapt)(&mut self.filter, key))
     }
 
     fn clear(&mut self, _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()> {

@@ -20,9 +20,11 @@ mod stats;
 pub use adaptive::{Adaptive, Resync};
 pub use dynamic::{
     AnyRemote, AnyRemoteError, DynFilter, DynFilterError, dyn_adaptive, dyn_plain, dyn_removable,
+    dyn_whitelist,
 };
 pub use growable::Growable;
 pub use plain::{Insert, RemovalDisabled, Remove};
 pub use query::Filter;
 pub use rebuild::RebuildError;
+pub(crate) use rebuild::out_of_memory;
 pub use stats::{Adaptation, FilterStats};

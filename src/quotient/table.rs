@@ -100,6 +100,12 @@ impl Table {
         Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
     }
 
+    /// The memory of an empty table, in bits.
+    pub(crate) fn memory_for(slots: u64, remainder_bits: u32, coded: bool) -> usize {
+        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+        (shape.split(slots - 1).0 + 2) * shape.words() * 64
+    }
+
     /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
     pub(crate) fn with_isa(mut self, isa: Isa) -> Self {

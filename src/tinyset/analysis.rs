@@ -85,7 +85,7 @@ fn block_rate(geometry: &Geometry, items: u32) -> f64 {
 
 /// A geometry and the blocks that it takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct Dimensions {
     pub(crate) geometry: Geometry,
     pub(crate) blocks: usize,
 }
@@ -127,12 +127,12 @@ pub(crate) fn smallest(
     items: usize,
     rate: f64,
     max: usize,
-) -> Option<Plan> {
-    let mut best: Option<Plan> = None;
+) -> Option<Dimensions> {
+    let mut best: Option<Dimensions> = None;
     for geometry in geometries {
-        let max = best.map_or(max, |plan| plan.blocks - plan.blocks / 1000 - 1);
+        let max = best.map_or(max, |best| best.blocks - best.blocks / 1000 - 1);
         if let Some(blocks) = fewest_blocks(&geometry, items, rate, max) {
-            best = Some(Plan { geometry, blocks });
+            best = Some(Dimensions { geometry, blocks });
         }
     }
     best

@@ -166,6 +166,15 @@ impl<'a, S: Fn(u64, u32) -> u32 + Copy> Block<'a, S> {
     }
 }
 
+/// What an insertion into a block did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Insertion {
+    /// By how much the logical count grew.
+    pub(crate) grown: usize,
+    /// Whether no item matched before.
+    pub(crate) fresh: bool,
+}
+
 /// A block to change.
 pub(crate) struct BlockMut<'a> {
     geometry: Geometry,
@@ -182,8 +191,8 @@ impl<'a> BlockMut<'a> {
         Block::new(self.geometry, self.words, self.base, crate::bits::select)
     }
 
-    /// Inserts an item; `None`, and nothing changes, without a bit for it. Says how the logical count grew.
-    pub(crate) fn insert(&mut self, chain: u32, remainder: u64) -> Option<usize> {
+    /// Inserts an item; `None`, and nothing changes, without a bit for it.
+    pub(crate) fn insert(&mut self, chain: u32, remainder: u64) -> Option<Insertion> {
         let block = self.block();
         let count = block.count();
         let at = block.chain(chain).start;
@@ -192,6 +201,7 @@ impl<'a> BlockMut<'a> {
         if logical > self.geometry.array_bits() as usize {
             return None;
         }
+        let fresh = !block.contains(chain, remainder);
         // The newcomer is the first of its chain, so it is the last only if the chain was empty.
         let last = u64::from(!block.is_occupied(chain));
         let mut new = block.rebuild(count, logical);
@@ -203,7 +213,7 @@ impl<'a> BlockMut<'a> {
         let array = new.finish();
         self.replace_array(&array, logical);
         string::write(self.words, self.base + chain as usize, 1, 1);
-        Some(grown)
+        Some(Insertion { grown, fresh })
     }
 
     /// Removes an item that matches; `None` if there is none. Says by how much the logical count fell.

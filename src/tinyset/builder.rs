@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::TinySet;
-use super::analysis::{BlockRates, Plan, smallest};
+use super::analysis::{BlockRates, Dimensions, smallest};
 use super::geometry::{Geometry, MAX_BLOCK_BITS, MIN_BLOCK_BITS};
 use super::table::Table;
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
@@ -44,7 +44,7 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
-#[must_use]
+#[must_use = "a builder does nothing until build is called"]
 pub struct TinySetBuilder<H = Xxh3> {
     capacity: usize,
     rate: Option<f64>,
@@ -132,22 +132,32 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         }
     }
 
+    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if a parameter is out of its range, or if the rate cannot be met with the others as they are.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        let Dimensions { geometry, blocks } = self.dimensions()?;
+        Ok(geometry.words(blocks).unwrap_or(usize::MAX).saturating_mul(64))
+    }
+
     /// The filter, empty.
     ///
     /// # Errors
     ///
     /// [`BuildError`] if a parameter is out of its range, if the rate cannot be met with the others as they are,
     /// or if there is not enough memory.
-    pub fn build(&self) -> Result<TinySet<H>, BuildError> {
-        let plan = self.plan()?;
-        let words = plan.geometry.words(plan.blocks).unwrap_or(usize::MAX);
-        let table = Table::new(plan.geometry, plan.blocks)
+    pub fn build(self) -> Result<TinySet<H>, BuildError> {
+        let dimensions = self.dimensions()?;
+        let words = dimensions.geometry.words(dimensions.blocks).unwrap_or(usize::MAX);
+        let table = Table::new(dimensions.geometry, dimensions.blocks)
             .ok_or(BuildError::OutOfMemory { bytes: words.saturating_mul(8) })?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         Ok(TinySet { hasher, table, capacity: self.capacity })
     }
 
-    fn plan(&self) -> Result<Plan, BuildError> {
+    fn dimensions(&self) -> Result<Dimensions, BuildError> {
         if self.capacity == 0 {
             return Err(BuildError::ZeroCapacity);
         }
@@ -160,8 +170,8 @@ impl<H: KeyHasher> TinySetBuilder<H> {
             (Some(_), Some(_)) => {
                 Err(BuildError::Conflict { first: "items_per_block", second: "false_positive_rate" })
             }
-            (Some(items), None) => self.plan_by_geometry(items),
-            (None, rate) => self.plan_by_rate(rate.unwrap_or(DEFAULT_RATE)),
+            (Some(items), None) => self.dimensions_by_geometry(items),
+            (None, rate) => self.dimensions_by_rate(rate.unwrap_or(DEFAULT_RATE)),
         }
     }
 
@@ -176,15 +186,15 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         chains.into_iter().filter_map(move |chains| Geometry::new(bits, chains, removal))
     }
 
-    fn plan_by_rate(&self, rate: f64) -> Result<Plan, BuildError> {
+    fn dimensions_by_rate(&self, rate: f64) -> Result<Dimensions, BuildError> {
         let refused = |min| BuildError::RateOutOfRange { rate, min, max: MAX_RATE };
         if !(MIN_RATE..=MAX_RATE).contains(&rate) {
             return Err(refused(MIN_RATE));
         }
         // A block for every hundredth of a key: whoever needs more asks for the impossible.
         let max = self.capacity.saturating_mul(100).min(MAX_BLOCKS);
-        if let Some(plan) = smallest(self.geometries(), self.capacity, rate, max) {
-            return Ok(plan);
+        if let Some(dimensions) = smallest(self.geometries(), self.capacity, rate, max) {
+            return Ok(dimensions);
         }
         if max == MAX_BLOCKS {
             return Err(BuildError::CapacityTooLarge { capacity: self.capacity, max: MAX_BLOCKS });
@@ -193,7 +203,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         Err(refused(reached.fold(MAX_RATE, f64::min)))
     }
 
-    fn plan_by_geometry(&self, items_per_block: f64) -> Result<Plan, BuildError> {
+    fn dimensions_by_geometry(&self, items_per_block: f64) -> Result<Dimensions, BuildError> {
         let most = self.block_bits.saturating_sub(1);
         in_range("items_per_block", items_per_block, 0.01, most.into())?;
         let blocks = (self.capacity as f64 / items_per_block).ceil() as usize;
@@ -209,7 +219,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
             min: 32.0,
             max: 4096.0,
         };
-        best.map(|geometry| Plan { geometry, blocks }).ok_or(out_of_range)
+        best.map(|geometry| Dimensions { geometry, blocks }).ok_or(out_of_range)
     }
 }
 

@@ -35,7 +35,7 @@ use crate::{
 /// [`TinySetBuilder::removal`].
 ///
 /// ```
-/// use besom::{Filter, TinySet};
+/// use besom::{Filter, Insert, TinySet};
 ///
 /// let mut filter = TinySet::builder().capacity(1_000).false_positive_rate(0.001).build()?;
 /// for user in 0..1_000_u64 {
@@ -156,14 +156,11 @@ impl<H: KeyHasher> Insert for TinySet<H> {
     ///
     /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter and the
     /// false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for another item: it
-    /// then holds one item for every bit of its array, some ten times what it was planned for.
+    /// then holds one item for every bit of its array, some ten times what it was planned for. A filter for more keys has
+    /// room again; this one does not grow, and that a key can be lost so is why it does not implement [`Extend`].
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
-        let place = self.table.place(digest);
-        let new = !self.table.contains(place);
-        if self.table.insert(place) {
-            return Ok(new);
-        }
-        Err(FullError { len: self.table.len(), capacity: self.capacity })
+        let full = FullError { len: self.table.len(), capacity: self.capacity };
+        self.table.insert(self.table.place(digest)).ok_or(full)
     }
 
     fn clear(&mut self) {

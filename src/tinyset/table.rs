@@ -1,6 +1,6 @@
 //! All blocks of a filter: the core of [`TinySet`](super::TinySet), which knows digests and no keys.
 
-use super::block::{Block, BlockMut};
+use super::block::{Block, BlockMut, Insertion};
 use super::geometry::{Geometry, Place};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{GENERAL, Line, LineKind, NARROW, WIDE};
@@ -127,23 +127,21 @@ impl Table {
         }
     }
 
-    /// Inserts an item; `false`, and nothing changes, if its block has no bit left for it.
-    pub(crate) fn insert(&mut self, place: Place) -> bool {
-        let Some(grown) = self.insert_into_block(place) else {
-            return false;
-        };
+    /// Inserts an item, and says whether none matched before; `None`, and nothing changes, if its block has no bit left
+    /// for it.
+    pub(crate) fn insert(&mut self, place: Place) -> Option<bool> {
+        let Insertion { grown, fresh } = self.insert_into_block(place)?;
         self.len += 1;
         self.logical += grown;
-        true
+        Some(fresh)
     }
 
-    /// Says by how much the logical count of the block grew.
     #[inline]
-    fn insert_into_block(&mut self, Place { block, chain, remainder }: Place) -> Option<usize> {
+    fn insert_into_block(&mut self, Place { block, chain, remainder }: Place) -> Option<Insertion> {
         #[cfg(target_arch = "x86_64")]
         if let Some(line) = self.line {
             // SAFETY: a `Line` exists only on processors that have the features of its methods.
-            let grown = unsafe {
+            let inserted = unsafe {
                 match line.kind() {
                     LineKind::Narrow => {
                         line.insert::<8, NARROW>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
@@ -156,8 +154,8 @@ impl Table {
                     }
                 }
             };
-            if grown.is_some() {
-                return grown;
+            if inserted.is_some() {
+                return inserted;
             }
         }
         self.block_mut(block).insert(chain, remainder)

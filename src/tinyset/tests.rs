@@ -138,7 +138,11 @@ impl Bench {
 
     fn insert(&mut self, place: Place) -> bool {
         let fits = self.model[place.block].insert(&self.geometry, place);
-        self.step(place, |table| table.insert(place), fits);
+        let insert = |table: &mut Table| {
+            let fresh = !table.contains(place);
+            table.insert(place).inspect(|&answer| assert_eq!(answer, fresh)).is_some()
+        };
+        self.step(place, insert, fits);
         if fits {
             self.stored.push(place);
         }
@@ -363,4 +367,41 @@ fn without_removal_nothing_is_removed() {
     filter.clear();
     assert!(!filter.contains("key") && filter.is_empty());
     filter.verify().unwrap();
+}
+
+#[test]
+fn the_size_is_known_before_building() {
+    for capacity in [1, 10, 333, 50_000] {
+        for (rate, bits) in [(0.5, 512), (0.01, 256), (1e-6, 512), (0.01, 100), (0.01, 4096)] {
+            for removal in [false, true] {
+                let builder =
+                    TinySet::builder().capacity(capacity).false_positive_rate(rate).block_bits(bits);
+                let builder = builder.removal(removal);
+                let told = builder.size_in_bits().unwrap();
+                assert_eq!(builder.build().unwrap().stats().bits, told);
+            }
+        }
+    }
+    assert_eq!(TinySet::builder().size_in_bits(), Err(BuildError::ZeroCapacity));
+}
+
+#[test]
+fn filters_go_to_other_threads() {
+    fn sendable<T: Send + Sync + 'static>() {}
+    sendable::<TinySet>();
+    sendable::<TinySetBuilder<SipHash>>();
+}
+
+#[test]
+fn insertion_says_whether_the_key_seemed_to_be_there() {
+    let mut filter =
+        TinySet::builder().capacity(2_000).false_positive_rate(0.05).seed(9_u64).build().unwrap();
+    let mut seen = 0;
+    for key in 0..4_000_u64 {
+        let accepted = filter.contains(&key);
+        assert_eq!(filter.insert(&key), Ok(!accepted));
+        assert_eq!(filter.insert(&key), Ok(false));
+        seen += u32::from(accepted);
+    }
+    assert!(seen > 20, "{seen} false positives");
 }

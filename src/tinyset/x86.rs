@@ -7,6 +7,7 @@
 use std::arch::x86_64::{_bzhi_u64, _pdep_u64, _pext_u64};
 use std::sync::OnceLock;
 
+use super::block::Insertion;
 use super::geometry::{Geometry, Layout, REMAINDER_BITS};
 use crate::bits::{Isa, low_mask, string};
 
@@ -240,11 +241,23 @@ impl Line {
         if words[word] >> (chain % 64) & 1 == 0 {
             return Some(false);
         }
-        let Decoded { logical, start, end, .. } = self.decode::<N, KIND>(words, chain)?;
+        let decoded = self.decode::<N, KIND>(words, chain)?;
+        Some(self.matches::<N, KIND>(words, &decoded, remainder))
+    }
+
+    /// Whether an item of the chain, which is occupied, has this remainder as far as its bits go.
+    #[inline]
+    #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
+    fn matches<const N: usize, const KIND: u8>(
+        &self,
+        words: &[u64; N],
+        &Decoded { logical, start, end, .. }: &Decoded,
+        remainder: u64,
+    ) -> bool {
         let Spot { byte, shift, size, together } = self.spots[logical & MAX_ITEMS][start & MAX_ITEMS];
         let items = end - start;
         if items > usize::from(together) || KIND == GENERAL && self.geometry.removal() {
-            return Some(self.contains_one_by_one(words, logical, start, end, remainder));
+            return self.contains_one_by_one(words, logical, start, end, remainder);
         }
         // SAFETY: a spot's eight bytes lie in the block.
         let stored = unsafe { read_bytes(words, usize::from(byte)) } >> (shift & 63);
@@ -254,7 +267,7 @@ impl Line {
         // Subtracting 1 from every item borrows from the top bit of the lowest one that is 0, and of no other one
         // unless there is such a one. No item is without a bit: so few share no fewer than 128 bits.
         let tops = ones << (size.wrapping_sub(1) & 63);
-        Some(differ.wrapping_sub(ones) & !differ & tops != 0)
+        differ.wrapping_sub(ones) & !differ & tops != 0
     }
 
     /// The general case: items of different sizes, long ones, those whose extra bits may be lost.
@@ -287,7 +300,7 @@ impl Line {
         false
     }
 
-    /// Inserts an item and says by how much the logical count grew; `None`, and nothing is changed, where
+    /// Inserts an item and says what that changed; `None`, and nothing is changed, where
     /// [`BlockMut::insert`](super::block::BlockMut::insert) has to do it.
     ///
     /// The remainders are cut a word at a time: one extraction takes what is left of all items in it.
@@ -302,12 +315,13 @@ impl Line {
         words: &mut [u64; N],
         chain: u32,
         remainder: u64,
-    ) -> Option<usize> {
-        let Decoded { logical: items, actual, start: at, lasts, occupied, .. } =
-            self.decode::<N, KIND>(words, chain)?;
+    ) -> Option<Insertion> {
+        let decoded = self.decode::<N, KIND>(words, chain)?;
+        let Decoded { logical: items, actual, start: at, lasts, occupied, .. } = decoded;
         if items != actual || items == MAX_ITEMS {
             return None;
         }
+        let fresh = !(occupied && self.matches::<N, KIND>(words, &decoded, remainder));
         let (old, new, cut) = (&self.layouts[items], &self.layouts[items + 1], &self.cuts[items]);
         let array = self.array;
         let offset = array + items + at * usize::from(old.short) + at.min(usize::from(old.extended));
@@ -335,7 +349,7 @@ impl Line {
         if self.geometry.removal() {
             self.geometry.write_counter(words, 0, items + 1);
         }
-        Some(1)
+        Some(Insertion { grown: 1, fresh })
     }
 }
 

@@ -2,41 +2,17 @@
 
 use super::dead::DeadCells;
 use super::level::{LevelFilter, LevelStats};
+use super::sizes::{LevelSize, Sizes};
 use crate::digest_set::DigestSet;
 use crate::error::ensure;
 use crate::{BuildError, Digest, InvariantError, KeyHasher};
 
-/// Home cells of level 0 per stored key; every level has as many times more as the one above it.
-pub(super) const CELLS: u64 = 16;
-
-/// How large everything is; the same before and after a rebuild.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Plan {
-    /// Lists in the remote, one for [`CELLS`] home cells of level 0.
-    pub(super) lists: u64,
-    /// The levels that are filters, at least one.
-    pub(super) levels: Vec<LevelPlan>,
-    /// How many digests the last level takes.
-    pub(super) last: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct LevelPlan {
-    pub(super) rate: f64,
-    /// How many keys the level takes.
-    pub(super) keys: usize,
-    /// Home cells.
-    pub(super) cells: u64,
-    /// How many of them may die.
-    pub(super) dead: usize,
-}
-
 /// A level has no room for a key or a dead cell: the cascade must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Overflow;
+pub(super) struct NoRoom;
 
 /// All levels under one choice of hash functions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Levels<F> {
     /// Level 0, which is all that most queries see: not behind a pointer.
     first: Level<F>,
@@ -47,7 +23,7 @@ pub(super) struct Levels<F> {
     last_capacity: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Level<F> {
     filter: F,
     dead: DeadCells,
@@ -64,7 +40,7 @@ struct Level<F> {
 /// Both halves of a digest are random bits that nobody outside knows. Multiplied with secret odd numbers they are
 /// so again, and whether two digests collide in their high bits is decided anew: multiplicative hashing, for a
 /// fraction of what hashing the digest as a whole would cost every query.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Mixer {
     factors: [u64; 2],
 }
@@ -94,9 +70,9 @@ pub(super) fn part(digest: Digest, parts: u64) -> u64 {
 
 impl<F: LevelFilter> Levels<F> {
     /// Empty levels with the hash functions that follow so many rebuilds.
-    pub(super) fn new<H: KeyHasher>(plan: &Plan, hasher: &H, rebuilds: u64) -> Result<Self, BuildError> {
+    pub(super) fn new<H: KeyHasher>(sizes: &Sizes, hasher: &H, rebuilds: u64) -> Result<Self, BuildError> {
         let level = |index: usize| {
-            let LevelPlan { rate, keys, cells, dead } = plan.levels[index];
+            let LevelSize { rate, keys, cells, dead } = sizes.levels[index];
             Ok::<_, BuildError>(Level {
                 filter: F::for_level(keys, rate)?,
                 dead: DeadCells::new(cells, dead)?,
@@ -107,8 +83,9 @@ impl<F: LevelFilter> Levels<F> {
                 mixer: Mixer::new(hasher, index, rebuilds),
             })
         };
-        let others = (1..plan.levels.len()).map(level).collect::<Result<_, _>>()?;
-        Ok(Self { first: level(0)?, others, last: DigestSet::default(), last_capacity: plan.last })
+        sizes.check_memory::<F>()?;
+        let others = (1..sizes.levels.len()).map(level).collect::<Result<_, _>>()?;
+        Ok(Self { first: level(0)?, others, last: DigestSet::default(), last_capacity: sizes.last })
     }
 
     /// The levels that are filters, from level 0 on.
@@ -157,39 +134,41 @@ impl<F: LevelFilter> Levels<F> {
         1 + self.filters().take_while(|level| level.is_dead(digest)).count()
     }
 
-    /// Inserts a key: into level 0, and as deep as its home cells are dead. Nothing changes on overflow.
-    pub(super) fn insert(&mut self, digest: Digest) -> Result<(), Overflow> {
-        self.reserve(digest)?;
-        (0..self.depth(digest)).for_each(|index| self.insert_at(index, digest));
-        Ok(())
+    /// Inserts a key: into level 0, and as deep as its home cells are dead. [`reserve`](Self::reserve) has made room, so
+    /// this fails only if memory is lacking.
+    pub(super) fn insert(&mut self, digest: Digest) -> Result<(), NoRoom> {
+        (0..self.depth(digest)).try_for_each(|index| self.insert_at(index, digest))
     }
 
-    /// Makes sure that there is room for a key.
-    pub(super) fn reserve(&mut self, digest: Digest) -> Result<(), Overflow> {
-        (0..self.depth(digest)).try_for_each(|index| self.reserve_at(index, 1))
+    /// Makes sure that there is room for all these keys.
+    pub(super) fn reserve(&mut self, digests: &[Digest]) -> Result<(), NoRoom> {
+        (0..=self.count()).try_for_each(|index| {
+            let keys = digests.iter().filter(|&&digest| self.depth(digest) > index).count();
+            self.reserve_at(index, keys)
+        })
     }
 
     /// Makes sure that a level takes so many more keys.
-    fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), Overflow> {
+    fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), NoRoom> {
         let fits = match self.filter_mut(index) {
             Some(level) => level.keys + keys <= level.capacity,
             None => self.last.len() + keys <= self.last_capacity && self.last.reserve(keys).is_ok(),
         };
-        if fits { Ok(()) } else { Err(Overflow) }
+        if fits { Ok(()) } else { Err(NoRoom) }
     }
 
-    /// Inserts into one level, which has room for it.
-    fn insert_at(&mut self, index: usize, digest: Digest) {
+    /// Inserts into one level.
+    fn insert_at(&mut self, index: usize, digest: Digest) -> Result<(), NoRoom> {
         match self.filter_mut(index) {
             Some(level) => {
-                let inserted = level.filter.insert_digest(level.mixer.mix(digest));
-                debug_assert!(inserted.is_ok(), "level {index} was reserved");
+                level.filter.insert_digest(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
                 level.keys += 1;
             }
             None => {
                 self.last.insert(digest);
             }
         }
+        Ok(())
     }
 
     /// Removes a key that is stored, as far as the filters can: it may be accepted still.
@@ -208,12 +187,12 @@ impl<F: LevelFilter> Levels<F> {
         }
     }
 
-    /// Rejects a digest that no stored key has: how many cells died and keys moved for it, or that there is no
-    /// room. `neighbours` are the digests of all keys in its list. A digest that the last level holds is a stored
-    /// key's after all, and is accepted still.
+    /// Rejects a digest that no stored key has: how many cells died and keys moved for it. `neighbours` are the digests of
+    /// all keys in its list. A digest that the last level holds is a stored key's after all, and is accepted still.
     ///
-    /// Every cell that was marked before an overflow stays marked, with its keys moved: no harm is done by it.
-    pub(super) fn reject(&mut self, digest: Digest, neighbours: &[Digest]) -> Result<usize, Overflow> {
+    /// [`reserve_rejection`](Self::reserve_rejection) has made room, so this fails only if memory is lacking. Whatever was
+    /// done before is harmless: every cell that died has its keys one level down.
+    pub(super) fn reject(&mut self, digest: Digest, neighbours: &[Digest]) -> Result<usize, NoRoom> {
         let mut slots = 0;
         while let Some(index) = self.accepting_filter(digest) {
             slots += self.kill(index, digest, neighbours)?;
@@ -221,18 +200,20 @@ impl<F: LevelFilter> Levels<F> {
         Ok(slots)
     }
 
-    /// Makes sure that there is room to reject a digest, at least for the first cell that has to die.
-    pub(super) fn reserve_rejection(
-        &mut self,
-        digest: Digest,
-        neighbours: &[Digest],
-    ) -> Result<(), Overflow> {
-        let Some(index) = self.accepting_filter(digest) else { return Ok(()) };
-        let Some(level) = self.filter_mut(index).filter(|level| !level.dead.is_full()) else {
-            return Err(Overflow);
-        };
-        let moving = neighbours.iter().filter(|&&key| level.home(key) == level.home(digest)).count();
-        self.reserve_at(index + 1, moving)
+    /// Makes sure that there is room to reject a digest: for every cell that may have to die, one per level from the
+    /// accepting one on, and for the keys that are at home there.
+    pub(super) fn reserve_rejection(&mut self, digest: Digest, neighbours: &[Digest]) -> Result<(), NoRoom> {
+        let Some(first) = self.accepting_filter(digest) else { return Ok(()) };
+        for index in first..self.count() {
+            let level = self.filter_mut(index).filter(|level| !level.dead.is_full()).ok_or(NoRoom)?;
+            let moving = level.at_home(digest, neighbours).count();
+            self.reserve_at(index + 1, moving)?;
+            // Without new keys the next level rejects what it rejects now. With new ones nobody knows.
+            if moving == 0 && !self.filters().nth(index + 1).is_some_and(|next| next.accepts(digest)) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The level whose filter settles that a digest is accepted; `None` if it is rejected, or in the last level.
@@ -241,18 +222,16 @@ impl<F: LevelFilter> Levels<F> {
         accepted.filter(|&index| index < self.count())
     }
 
-    /// Marks the home of a digest at one level dead, and moves the keys that are at home there one level down.
-    fn kill(&mut self, index: usize, digest: Digest, neighbours: &[Digest]) -> Result<usize, Overflow> {
-        let Some(level) = self.filter_mut(index) else { return Err(Overflow) };
-        let home = level.home(digest);
+    /// Moves the keys that are at home where a digest is one level down, and marks that home dead.
+    fn kill(&mut self, index: usize, digest: Digest, neighbours: &[Digest]) -> Result<usize, NoRoom> {
+        let level = self.filter_mut(index).ok_or(NoRoom)?;
         // Whoever shares this home shares those of all levels above, and so is stored in this level too.
-        let moving: Vec<Digest> = neighbours.iter().copied().filter(|&key| level.home(key) == home).collect();
+        let moving: Vec<Digest> = level.at_home(digest, neighbours).collect();
         self.reserve_at(index + 1, moving.len())?;
-        if !self.filter_mut(index).is_some_and(|level| level.dead.insert(home)) {
-            return Err(Overflow);
-        }
-        moving.iter().for_each(|&key| self.insert_at(index + 1, key));
-        Ok(1 + moving.len())
+        // The keys before the cell: should there be no memory for one of them, all are found where they were.
+        moving.iter().try_for_each(|&key| self.insert_at(index + 1, key))?;
+        let marked = self.filter_mut(index).is_some_and(|level| level.dead.insert(level.home(digest)));
+        if marked { Ok(1 + moving.len()) } else { Err(NoRoom) }
     }
 
     /// The filter of level 0.
@@ -273,9 +252,7 @@ impl<F: LevelFilter> Levels<F> {
             capacity: level.capacity,
             dead_cells: level.dead.len(),
             dead_capacity: level.dead.capacity(),
-            bits: level.filter.stats().bits
-                + level.dead.memory_bits()
-                + (size_of::<Level<F>>() - size_of::<F>()) * 8,
+            bits: level.filter.stats().bits + level.dead.memory_bits(),
         });
         let last = LevelStats {
             rate: 0.0,
@@ -316,6 +293,12 @@ impl<F: LevelFilter> Level<F> {
     #[inline]
     fn home(&self, digest: Digest) -> u64 {
         part(digest, self.cells)
+    }
+
+    /// Those of some keys that are at home where a digest is.
+    fn at_home(&self, digest: Digest, keys: &[Digest]) -> impl Iterator<Item = Digest> {
+        let home = self.home(digest);
+        keys.iter().copied().filter(move |&key| self.home(key) == home)
     }
 
     /// Whether the home cell of a digest is dead.
