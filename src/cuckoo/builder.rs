@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
-use super::shape::{Shape, false_positive_rate};
-use super::table::Table;
+use super::layout::{CuckooLayout, false_positive_rate};
+use super::table::SlotTable;
 use super::variant::{PartialKey, Variant};
 use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 
@@ -22,7 +22,7 @@ use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct CuckooBuilder<V: Variant, H: KeyHasher = Xxh3> {
+pub struct CuckooFilterBuilder<V: Variant, H: KeyHasher = Xxh3> {
     capacity: usize,
     shape: (usize, usize),
     size: Size,
@@ -45,7 +45,7 @@ enum Size {
 /// Fingerprints, without selectors, have so many bits.
 const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
-impl<V: Variant> CuckooBuilder<V> {
+impl<V: Variant> CuckooFilterBuilder<V> {
     pub(super) fn new() -> Self {
         Self {
             capacity: 0,
@@ -60,7 +60,7 @@ impl<V: Variant> CuckooBuilder<V> {
     }
 }
 
-impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
+impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
     /// How many keys the filter is for. Any number from 1.
     #[must_use]
     pub fn capacity(mut self, keys: usize) -> Self {
@@ -133,8 +133,8 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
 
     /// Another hash function, such as [`SipHash`](crate::SipHash).
     #[must_use]
-    pub fn hasher<G: KeyHasher>(self) -> CuckooBuilder<V, G> {
-        CuckooBuilder {
+    pub fn hasher<G: KeyHasher>(self) -> CuckooFilterBuilder<V, G> {
+        CuckooFilterBuilder {
             capacity: self.capacity,
             shape: self.shape,
             size: self.size,
@@ -146,7 +146,7 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
         }
     }
 
-    fn parts(&self) -> Result<(Table<V>, H, usize), BuildError> {
+    fn parts(&self) -> Result<(SlotTable<V>, H, usize), BuildError> {
         if let (Some(first), Some(second)) = (self.size_given, self.conflict) {
             return Err(BuildError::Conflict { first, second });
         }
@@ -154,20 +154,20 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
             return Err(BuildError::ZeroCapacity);
         }
         let (tables, bin_slots) = self.shape;
-        in_range("shape: tables", tables as f64, 2.0, Shape::MAX_TABLES as f64)?;
-        in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, Shape::MAX_BIN as f64)?;
-        let highest = Shape::highest_load(tables, bin_slots);
+        in_range("shape: tables", tables as f64, 2.0, CuckooLayout::MAX_TABLES as f64)?;
+        in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, CuckooLayout::MAX_BIN as f64)?;
+        let highest = CuckooLayout::highest_load(tables, bin_slots);
         let load = self.max_load.unwrap_or(highest.min(0.95));
         in_range("max_load", load, 0.01, highest)?;
-        let mut shape = Shape::new(self.shape, self.capacity, load, 0)?;
-        shape.width = self.fingerprint_bits(&shape)? + V::SELECTOR_BITS;
+        let mut layout = CuckooLayout::new(self.shape, self.capacity, load, 0)?;
+        layout.width = self.fingerprint_bits(&layout)? + V::SELECTOR_BITS;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        Ok((Table::new(shape)?, hasher, self.capacity))
+        Ok((SlotTable::new(layout)?, hasher, self.capacity))
     }
 
-    fn fingerprint_bits(&self, shape: &Shape) -> Result<u32, BuildError> {
-        let (least, most) = (least_fingerprint::<V>(shape), *FINGERPRINT_BITS.end());
-        let load = self.capacity as f64 / shape.slots() as f64;
+    fn fingerprint_bits(&self, layout: &CuckooLayout) -> Result<u32, BuildError> {
+        let (least, most) = (least_fingerprint::<V>(layout), *FINGERPRINT_BITS.end());
+        let load = self.capacity as f64 / layout.slots() as f64;
         match self.size {
             Size::Rate(rate) => {
                 let rate_of = |bits| false_positive_rate(self.shape, load, bits);
@@ -191,7 +191,7 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
     }
 }
 
-impl<V: AdaptiveVariant, H: KeyHasher> CuckooBuilder<V, H> {
+impl<V: AdaptiveVariant, H: KeyHasher> CuckooFilterBuilder<V, H> {
     /// The filter.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> CuckooBuilder<V, H> {
     }
 }
 
-impl<H: KeyHasher> CuckooBuilder<PartialKey, H> {
+impl<H: KeyHasher> CuckooFilterBuilder<PartialKey, H> {
     /// The filter.
     ///
     /// # Errors
@@ -219,9 +219,9 @@ impl<H: KeyHasher> CuckooBuilder<PartialKey, H> {
 ///
 /// With partial keys the fingerprint also chooses the other bin: too few of them, and a large table clogs long
 /// before it is full.
-fn least_fingerprint<V: Variant>(shape: &Shape) -> u32 {
+fn least_fingerprint<V: Variant>(layout: &CuckooLayout) -> u32 {
     if V::PARTIAL_KEY {
-        6.max(shape.bins.ilog2().div_ceil(shape.bin_slots as u32) + 2)
+        6.max(layout.bins.ilog2().div_ceil(layout.bin_slots as u32) + 2)
     } else {
         *FINGERPRINT_BITS.start()
     }

@@ -7,14 +7,14 @@ use std::ops::Range;
 
 use crate::{AdaptiveError, Change, Remote};
 
-use super::place::Place;
-use super::table::Table;
+use super::place::CuckooPlace;
+use super::table::SlotTable;
 use super::variant::Variant;
 
 /// A stored key whose bytes are at hand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resident {
-    pub(super) place: Place,
+    pub(super) place: CuckooPlace,
     start: usize,
     len: usize,
 }
@@ -46,14 +46,14 @@ const KEPT_SLOTS: usize = 16;
 
 impl Draft {
     /// Takes the bytes of a key in.
-    pub(super) fn resident(&mut self, key: &[u8], place: Place) -> Resident {
+    pub(super) fn resident(&mut self, key: &[u8], place: CuckooPlace) -> Resident {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         Resident { place, start, len: key.len() }
     }
 
     /// Takes the bytes of the key in that lies in a slot.
-    pub(super) fn occupant(&mut self, slot: usize, key: &[u8], place: Place) -> Resident {
+    pub(super) fn occupant(&mut self, slot: usize, key: &[u8], place: CuckooPlace) -> Resident {
         let resident = self.resident(key, place);
         self.occupants.push((slot, resident));
         resident
@@ -111,7 +111,7 @@ impl Draft {
     /// Makes the changes: all of the remote's as one group, then the table's.
     pub(super) fn commit<V: Variant, R: Remote>(
         &self,
-        table: &mut Table<V>,
+        table: &mut SlotTable<V>,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let moved = self.planned.iter().filter(|planned| planned.moved);

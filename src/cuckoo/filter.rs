@@ -5,13 +5,13 @@ use crate::{
     InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
 };
 
-use super::builder::CuckooBuilder;
+use super::builder::CuckooFilterBuilder;
 use super::draft::{Draft, Resident};
-use super::place::Place;
+use super::place::CuckooPlace;
 use super::rebuild::place_in_epoch;
 use super::repair::{Outcome, Repair};
 use super::search::{BUDGET, Search, World};
-use super::table::Table;
+use super::table::SlotTable;
 use super::variant::{AdaptiveVariant, Variant};
 
 /// A cuckoo filter whose keys lie in a remote: what [`CuckooFilter`](super::CuckooFilter),
@@ -32,7 +32,7 @@ use super::variant::{AdaptiveVariant, Variant};
 /// memory for all keys while it lasts, forgets earlier repairs, and below the highest load it is rare.
 #[derive(Debug, Clone)]
 pub struct AdaptiveCuckooFilter<V: Variant, H: KeyHasher = Xxh3> {
-    pub(super) table: Table<V>,
+    pub(super) table: SlotTable<V>,
     pub(super) hasher: H,
     /// The number of the hash functions in use; a rebuild takes the next that works.
     pub(super) epoch: u64,
@@ -69,10 +69,10 @@ impl Scratch {
 }
 
 impl<V: AdaptiveVariant> AdaptiveCuckooFilter<V> {
-    /// Starts to build a filter. See [`CuckooBuilder`] for what can be chosen.
+    /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
     #[must_use]
-    pub fn builder() -> CuckooBuilder<V> {
-        CuckooBuilder::new()
+    pub fn builder() -> CuckooFilterBuilder<V> {
+        CuckooFilterBuilder::new()
     }
 
     /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
@@ -86,7 +86,7 @@ impl<V: AdaptiveVariant> AdaptiveCuckooFilter<V> {
 }
 
 impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
-    pub(super) fn from_parts(table: Table<V>, hasher: H, capacity: usize) -> Self {
+    pub(super) fn from_parts(table: SlotTable<V>, hasher: H, capacity: usize) -> Self {
         Self {
             table,
             hasher,
@@ -104,23 +104,23 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     /// k: how many tables there are, and thereby how many bins a query looks at.
     #[must_use]
     pub fn tables(&self) -> usize {
-        self.table.shape().tables
+        self.table.layout().tables
     }
 
     /// b: how many slots a bin has.
     #[must_use]
     pub fn slots_per_bin(&self) -> usize {
-        self.table.shape().bin_slots
+        self.table.layout().bin_slots
     }
 
     /// Bits of one slot: the fingerprint, and the selector where there is one.
     #[must_use]
     pub fn slot_bits(&self) -> u32 {
-        self.table.shape().width
+        self.table.layout().width
     }
 
     #[inline]
-    pub(super) fn place_of(&self, digest: Digest) -> Place {
+    pub(super) fn place_of(&self, digest: Digest) -> CuckooPlace {
         place_in_epoch(&self.hasher, digest, self.epoch)
     }
 
@@ -130,7 +130,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         &self,
         slot: usize,
         remote: &mut R,
-        visit: impl FnOnce(&[u8], Place) -> T,
+        visit: impl FnOnce(&[u8], CuckooPlace) -> T,
     ) -> Result<T, AdaptiveError<R::Error>> {
         let (mut visit, mut seen, mut found) = (Some(visit), None, 0);
         let address = slot as u64;
@@ -152,7 +152,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     fn find<R: Remote>(
         &self,
         key: &[u8],
-        place: Place,
+        place: CuckooPlace,
         remote: &mut R,
     ) -> Result<Option<usize>, AdaptiveError<R::Error>> {
         for slot in self.table.hits(place) {
@@ -192,7 +192,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     fn insert_by_chain<R: Remote>(
         &mut self,
         key: &[u8],
-        place: Place,
+        place: CuckooPlace,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut scratch = std::mem::replace(&mut self.scratch, Scratch::new());
@@ -206,11 +206,11 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         &mut self,
         scratch: &mut Scratch,
         key: &[u8],
-        place: Place,
+        place: CuckooPlace,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let newcomer = scratch.draft.resident(key, place);
-        if self.draft_chain(newcomer, 0..self.table.shape().tables, None, scratch, remote)? {
+        if self.draft_chain(newcomer, 0..self.table.layout().tables, None, scratch, remote)? {
             scratch.draft.commit(&mut self.table, remote)
         } else if self.rehash_all(Some(key), None, remote)? {
             self.resets += 1;
@@ -226,13 +226,13 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         &self,
         newcomer: Resident,
         tables: impl Iterator<Item = usize>,
-        avoid: Option<Place>,
+        avoid: Option<CuckooPlace>,
         scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let Scratch { draft, search } = scratch;
         let mut live = Live { filter: self, draft, remote, avoid };
-        let found = search.run(&mut live, self.table.shape(), newcomer, tables, self.budget)?;
+        let found = search.run(&mut live, self.table.layout(), newcomer, tables, self.budget)?;
         if found {
             search.moves().for_each(|step| draft.put(step.slot, Some(step.item)));
         }
@@ -317,7 +317,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 
 impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
     type Hasher = H;
-    type Place = Place;
+    type Place = CuckooPlace;
 
     #[inline]
     fn hasher(&self) -> &H {
@@ -325,17 +325,17 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
     }
 
     #[inline]
-    fn place(&self, digest: Digest) -> Place {
+    fn place(&self, digest: Digest) -> CuckooPlace {
         self.place_of(digest)
     }
 
     #[inline]
-    fn prefetch(&self, place: Place) {
+    fn prefetch(&self, place: CuckooPlace) {
         self.table.prefetch(place);
     }
 
     #[inline]
-    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+    fn contains_at(&self, place: CuckooPlace, _: impl FnOnce() -> Digest) -> bool {
         self.table.contains(place)
     }
 
@@ -348,7 +348,7 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
     }
 
     fn stats(&self) -> FilterStats {
-        let slots = self.table.shape().slots();
+        let slots = self.table.layout().slots();
         FilterStats {
             items: self.len,
             slots,
@@ -402,7 +402,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
     }
 
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        for slot in 0..self.table.shape().slots() {
+        for slot in 0..self.table.layout().slots() {
             if !self.table.is_vacant(slot) {
                 self.read_slot(slot, remote, |_, _| ())?;
                 continue;
@@ -425,7 +425,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
-        let table = Table::new(*self.table.shape())?;
+        let table = SlotTable::new(*self.table.layout())?;
         let empty = Self::from_parts(table, self.hasher.clone(), self.capacity);
         Ok(Self {
             epoch: self.epoch + 1,
@@ -442,7 +442,7 @@ struct Live<'a, V: Variant, H: KeyHasher, R> {
     filter: &'a AdaptiveCuckooFilter<V, H>,
     draft: &'a mut Draft,
     remote: &'a mut R,
-    avoid: Option<Place>,
+    avoid: Option<CuckooPlace>,
 }
 
 impl<V: Variant, H: KeyHasher, R: Remote> World for Live<'_, V, H, R> {

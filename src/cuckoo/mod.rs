@@ -19,18 +19,18 @@
 mod builder;
 mod draft;
 mod filter;
+mod layout;
 mod partial;
 mod place;
 mod rebuild;
 mod repair;
 mod search;
-mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
 mod variant;
 
-pub use builder::CuckooBuilder;
+pub use builder::CuckooFilterBuilder;
 pub use filter::AdaptiveCuckooFilter;
 pub use partial::PartialKeyCuckooFilter;
 pub use variant::{
@@ -88,7 +88,7 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// functions was used: on a false positive the selector of every colliding slot advances.
 ///
 /// Nobody moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
-/// [`slot_bits`](CuckooBuilder::slot_bits) includes them. A query that collides with one key under all
+/// [`slot_bits`](CuckooFilterBuilder::slot_bits) includes them. A query that collides with one key under all
 /// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
 /// gone around collides with queries again that it once told apart.
 ///

@@ -6,10 +6,10 @@ use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
-use super::builder::CuckooBuilder;
-use super::place::Place;
+use super::builder::CuckooFilterBuilder;
+use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
-use super::table::Table;
+use super::table::SlotTable;
 use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 
 /// A cuckoo filter without a remote: the fingerprint alone says where else its key may lie.
@@ -37,7 +37,7 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// here with k separate tables of any size, the bins of a key lying one stride apart.
 #[derive(Debug, Clone)]
 pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
-    table: Table<PartialKey>,
+    table: SlotTable<PartialKey>,
     hasher: H,
     len: usize,
     capacity: usize,
@@ -45,10 +45,10 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
 }
 
 impl PartialKeyCuckooFilter {
-    /// Starts to build a filter. See [`CuckooBuilder`] for what can be chosen.
+    /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
     #[must_use]
-    pub fn builder() -> CuckooBuilder<PartialKey> {
-        CuckooBuilder::new()
+    pub fn builder() -> CuckooFilterBuilder<PartialKey> {
+        CuckooFilterBuilder::new()
     }
 
     /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
@@ -62,23 +62,23 @@ impl PartialKeyCuckooFilter {
 }
 
 impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
-    pub(super) fn from_parts(table: Table<PartialKey>, hasher: H, capacity: usize) -> Self {
+    pub(super) fn from_parts(table: SlotTable<PartialKey>, hasher: H, capacity: usize) -> Self {
         Self { table, hasher, len: 0, capacity, search: Search::new() }
     }
 
     /// Bits of one slot.
     #[must_use]
     pub fn slot_bits(&self) -> u32 {
-        self.table.shape().width
+        self.table.layout().width
     }
 
     #[cold]
-    fn insert_by_chain(&mut self, place: Place) -> Option<()> {
-        let shape = *self.table.shape();
-        let fingerprint = place.fingerprint(0, shape.width);
-        let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &shape) };
+    fn insert_by_chain(&mut self, place: CuckooPlace) -> Option<()> {
+        let layout = *self.table.layout();
+        let fingerprint = place.fingerprint(0, layout.width);
+        let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &layout) };
         let mut tags = Tags(&self.table);
-        let Ok(found) = self.search.run(&mut tags, &shape, newcomer, 0..shape.tables, BUDGET);
+        let Ok(found) = self.search.run(&mut tags, &layout, newcomer, 0..layout.tables, BUDGET);
         if found {
             self.search.moves().for_each(|step| self.table.set(step.slot, step.item.fingerprint));
         }
@@ -95,7 +95,7 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
 
 impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     type Hasher = H;
-    type Place = Place;
+    type Place = CuckooPlace;
 
     #[inline]
     fn hasher(&self) -> &H {
@@ -103,17 +103,17 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     }
 
     #[inline]
-    fn place(&self, digest: Digest) -> Place {
-        Place::new(digest)
+    fn place(&self, digest: Digest) -> CuckooPlace {
+        CuckooPlace::new(digest)
     }
 
     #[inline]
-    fn prefetch(&self, place: Place) {
+    fn prefetch(&self, place: CuckooPlace) {
         self.table.prefetch(place);
     }
 
     #[inline]
-    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+    fn contains_at(&self, place: CuckooPlace, _: impl FnOnce() -> Digest) -> bool {
         self.table.contains(place)
     }
 
@@ -126,7 +126,7 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     }
 
     fn stats(&self) -> FilterStats {
-        let slots = self.table.shape().slots();
+        let slots = self.table.layout().slots();
         FilterStats {
             items: self.len,
             slots,
@@ -148,7 +148,7 @@ impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
         if self.len >= self.capacity {
             return Err(full);
         }
-        let place = Place::new(digest);
+        let place = CuckooPlace::new(digest);
         let look = self.table.look(place);
         match look.vacancy {
             Some(slot) => self.table.put(slot, place, 0),
@@ -166,7 +166,7 @@ impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
 
 impl<H: KeyHasher> Remove for PartialKeyCuckooFilter<H> {
     fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
-        let Some(&slot) = self.table.hits(Place::new(digest)).first() else { return Ok(false) };
+        let Some(&slot) = self.table.hits(CuckooPlace::new(digest)).first() else { return Ok(false) };
         self.table.erase(slot);
         self.len -= 1;
         Ok(true)
@@ -182,7 +182,7 @@ struct Tag {
 }
 
 /// The table as keys that are known by their fingerprints.
-struct Tags<'a>(&'a Table<PartialKey>);
+struct Tags<'a>(&'a SlotTable<PartialKey>);
 
 impl World for Tags<'_> {
     type Item = Tag;
@@ -193,14 +193,14 @@ impl World for Tags<'_> {
     }
 
     fn item(&mut self, slot: usize) -> Result<Tag, Infallible> {
-        let shape = self.0.shape();
+        let layout = self.0.layout();
         let fingerprint = self.0.get(slot);
-        let (table, bin) = shape.bin_of(slot);
-        Ok(Tag { fingerprint, first: first_bin(bin, stride(fingerprint, shape), table, shape) })
+        let (table, bin) = layout.bin_of(slot);
+        Ok(Tag { fingerprint, first: first_bin(bin, stride(fingerprint, layout), table, layout) })
     }
 
     fn first_slot(&self, item: Tag, table: usize) -> usize {
-        let shape = self.0.shape();
-        shape.first_slot(table, partial_bin(item.first, stride(item.fingerprint, shape), table, shape))
+        let layout = self.0.layout();
+        layout.first_slot(table, partial_bin(item.first, stride(item.fingerprint, layout), table, layout))
     }
 }

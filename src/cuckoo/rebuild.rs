@@ -5,10 +5,10 @@ use std::convert::Infallible;
 use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::AdaptiveCuckooFilter;
-use super::place::Place;
+use super::layout::CuckooLayout;
+use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
-use super::shape::Shape;
-use super::table::Table;
+use super::table::SlotTable;
 use super::variant::Variant;
 
 /// How often other hash functions are tried. Up to the highest load that a builder grants, one try succeeds
@@ -39,12 +39,12 @@ impl Keys {
 
 /// The keys by number, being placed in an empty table.
 struct Seating<'a, V> {
-    table: &'a Table<V>,
-    places: &'a [Place],
+    table: &'a SlotTable<V>,
+    places: &'a [CuckooPlace],
     /// Who lies in each slot, 0 for nobody, else the key's number plus 1.
     owners: Vec<usize>,
     /// A key that no stored key may collide with.
-    avoid: Option<Place>,
+    avoid: Option<CuckooPlace>,
 }
 
 impl<V: Variant> World for Seating<'_, V> {
@@ -80,7 +80,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let keys = self.all_keys(newcomer, remote)?;
         for epoch in self.epoch + 1..=self.epoch + TRIES {
-            let places: Vec<Place> =
+            let places: Vec<CuckooPlace> =
                 keys.digests.iter().map(|&digest| place_in_epoch(&self.hasher, digest, epoch)).collect();
             let avoid = avoid.map(|digest| place_in_epoch(&self.hasher, digest, epoch));
             let Some(owners) = seat(&self.table, &places, avoid)? else { continue };
@@ -110,7 +110,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         let reserved =
             keys.ends.try_reserve_exact(count).and_then(|()| keys.digests.try_reserve_exact(count));
         reserved.map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
-        for slot in (0..self.table.shape().slots()).filter(|&slot| !self.table.is_vacant(slot)) {
+        for slot in (0..self.table.layout().slots()).filter(|&slot| !self.table.is_vacant(slot)) {
             self.read_slot(slot, remote, |key, _| keys.push(key, &self.hasher))?;
         }
         if let Some(key) = newcomer {
@@ -120,7 +120,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// A table with every key in the slot that it owns.
-    fn retable<E>(&self, owners: &[usize], places: &[Place]) -> Result<Table<V>, AdaptiveError<E>> {
+    fn retable<E>(&self, owners: &[usize], places: &[CuckooPlace]) -> Result<SlotTable<V>, AdaptiveError<E>> {
         let mut table = empty_like(&self.table)?;
         for (slot, owner) in owners.iter().enumerate() {
             if let Some(number) = owner.checked_sub(1) {
@@ -133,29 +133,29 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 
 /// The place of a key under hash function number `epoch`. The digest itself is number 0.
 #[inline]
-pub(super) fn place_in_epoch<H: KeyHasher>(hasher: &H, digest: Digest, epoch: u64) -> Place {
-    Place::new(if epoch == 0 { digest } else { hasher.rehash(digest, epoch) })
+pub(super) fn place_in_epoch<H: KeyHasher>(hasher: &H, digest: Digest, epoch: u64) -> CuckooPlace {
+    CuckooPlace::new(if epoch == 0 { digest } else { hasher.rehash(digest, epoch) })
 }
 
-fn empty_like<V: Variant, E>(table: &Table<V>) -> Result<Table<V>, AdaptiveError<E>> {
-    Table::new(*table.shape()).map_err(|_| AdaptiveError::OutOfMemory { bytes: table.memory() })
+fn empty_like<V: Variant, E>(table: &SlotTable<V>) -> Result<SlotTable<V>, AdaptiveError<E>> {
+    SlotTable::new(*table.layout()).map_err(|_| AdaptiveError::OutOfMemory { bytes: table.memory() })
 }
 
 /// Finds a slot for every place. `None` if some key found none.
 fn seat<V: Variant, E>(
-    table: &Table<V>,
-    places: &[Place],
-    avoid: Option<Place>,
+    table: &SlotTable<V>,
+    places: &[CuckooPlace],
+    avoid: Option<CuckooPlace>,
 ) -> Result<Option<Vec<usize>>, AdaptiveError<E>> {
-    let shape: &Shape = table.shape();
+    let layout: &CuckooLayout = table.layout();
     let mut owners: Vec<usize> = Vec::new();
-    let bytes = shape.slots() * size_of::<usize>();
-    owners.try_reserve_exact(shape.slots()).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
-    owners.resize(shape.slots(), 0);
+    let bytes = layout.slots() * size_of::<usize>();
+    owners.try_reserve_exact(layout.slots()).map_err(|_| AdaptiveError::OutOfMemory { bytes })?;
+    owners.resize(layout.slots(), 0);
     let mut seating = Seating { table, places, owners, avoid };
     let mut search = Search::new();
     for number in 0..places.len() {
-        let Ok(found) = search.run(&mut seating, shape, number, 0..shape.tables, BUDGET);
+        let Ok(found) = search.run(&mut seating, layout, number, 0..layout.tables, BUDGET);
         if !found {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ mod support;
 mod trace;
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
-use besom::{Adaptive, CuckooBuilder, Filter, Key, MemoryRemote};
+use besom::{Adaptive, CuckooFilterBuilder, Filter, Key, MemoryRemote};
 
 /// Whether the large sizes are wanted.
 fn is_full() -> bool {
@@ -26,7 +26,7 @@ struct Stored<V: AdaptiveVariant> {
 
 impl<V: AdaptiveVariant> Stored<V> {
     /// Builds the filter and inserts all keys.
-    fn new<K: Key>(builder: CuckooBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
+    fn new<K: Key>(builder: CuckooFilterBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
         let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
         for key in keys {
             assert!(filter.insert(&key, &mut remote).unwrap(), "the keys are different");

@@ -2,7 +2,7 @@
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
 use besom::{
-    BuildError, CuckooBuilder, CuckooFilter, CyclicFilter, Filter, Insert, PartialKeyCuckooFilter,
+    BuildError, CuckooFilter, CuckooFilterBuilder, CyclicFilter, Filter, Insert, PartialKeyCuckooFilter,
     SwappingFilter,
 };
 
@@ -79,7 +79,7 @@ fn the_rate_asked_for_is_kept_and_not_undercut_by_more_than_a_bit() {
 
 #[test]
 fn memory_per_key_is_what_was_asked_for_and_hardly_less() {
-    let ask = |builder: CuckooBuilder<Swapping>, bits: f64| {
+    let ask = |builder: CuckooFilterBuilder<Swapping>, bits: f64| {
         let filter = builder.capacity(KEYS as usize).bits_per_key(bits).build().unwrap();
         filter.stats().bits as f64 / KEYS as f64
     };

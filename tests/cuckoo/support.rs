@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
-use besom::{CuckooBuilder, Filter};
+use besom::{CuckooFilterBuilder, Filter};
 
 use crate::random::Random;
 use crate::{Stored, is_full, trace};
@@ -12,7 +12,7 @@ use crate::{Stored, is_full, trace};
 /// Keys that are not stored; stored ones are small.
 const STRANGERS: u64 = 1 << 40;
 
-fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooBuilder<V> {
+fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooFilterBuilder<V> {
     AdaptiveCuckooFilter::<V>::builder().capacity(keys).seed(seed)
 }
 

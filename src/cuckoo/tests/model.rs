@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::cuckoo::{
-    AdaptiveCuckooFilter, AdaptiveVariant, CuckooBuilder, Cuckooing, Cyclic, OnFalsePositive, Plain, Swapping,
+    AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, OnFalsePositive, Plain,
+    Swapping,
 };
 use crate::testing::Random;
 use crate::{
@@ -72,10 +73,10 @@ struct Run<V: AdaptiveVariant, H: KeyHasher> {
 }
 
 impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
-    fn new(builder: CuckooBuilder<V, H>, one_in: u64, seed: u64) -> Self {
+    fn new(builder: CuckooFilterBuilder<V, H>, one_in: u64, seed: u64) -> Self {
         let mut filter = builder.seed(seed).build().unwrap();
         // Filled up to the last slot, beyond what any builder grants: now rebuilds happen, and fail.
-        filter.capacity = filter.table.shape().slots();
+        filter.capacity = filter.table.layout().slots();
         // And an early end to every second filter's searches, or else they find nearly every chain there is.
         if seed % 2 == 1 {
             filter.budget = 8;
@@ -92,7 +93,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
     }
 
     fn state(&self) -> State {
-        let slots = self.filter.table.shape().slots();
+        let slots = self.filter.table.layout().slots();
         let table = (0..slots).map(|slot| self.filter.table.get(slot)).collect();
         let mut remote: Vec<_> =
             self.remote.inner.iter().map(|(address, key)| (address, key.to_vec())).collect();
@@ -170,7 +171,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
     }
 }
 
-fn drive<V: AdaptiveVariant, H: KeyHasher>(builder: impl Fn() -> CuckooBuilder<V, H>) {
+fn drive<V: AdaptiveVariant, H: KeyHasher>(builder: impl Fn() -> CuckooFilterBuilder<V, H>) {
     let (mut rebuilds, mut faults, mut refusals, mut adaptations, mut unfixable) = (0, 0, 0, 0, 0);
     for (seed, capacity) in (0..).zip([1, 2, 3, 5, 8, 13, 20, 33, 70]) {
         for (one_in, slot_bits) in [(0, 4), (9, 5), (60, 6), (15, 11), (0, 35)] {
