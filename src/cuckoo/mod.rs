@@ -16,14 +16,20 @@
 //! them, and the proof that cuckooing is support optimal); Mitzenmacher, Pontarelli, Reviriego, "Adaptive
 //! Cuckoo Filters", ALENEX 2018 (cyclic and swapping).
 
+mod address;
 mod builder;
+mod check;
 mod draft;
 mod filter;
+mod group;
 mod layout;
+mod matching;
+mod operations;
 mod partial;
 mod place;
-mod rebuild;
+mod rehash;
 mod repair;
+mod resync;
 mod search;
 mod table;
 #[cfg(test)]
@@ -43,7 +49,7 @@ use crate::Xxh3;
 ///
 /// It is the family's yardstick, and of use where a remote exists for other reasons: because the remote knows
 /// the keys, inserting one twice or removing one that is not there changes nothing, and a table that clogs is
-/// rebuilt instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
+/// rehashed instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
 /// [`Unfixable`](crate::Adaptation::Unfixable) for a false positive. Without a remote, use
 /// [`PartialKeyCuckooFilter`].
 ///

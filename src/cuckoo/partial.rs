@@ -15,20 +15,24 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// A cuckoo filter without a remote: the fingerprint alone says where else its key may lie.
 ///
 /// It repairs nothing, and keys are counted as often as they were inserted (a multiset): a key fits up to b·k
-/// times, and each [`remove`](Self::remove) takes one of them away. Removing a key that was never inserted may
+/// times, and each [`remove`](Remove::remove) takes one of them away. Removing a key that was never inserted may
 /// remove another one with the same fingerprint, so remove only what was inserted.
 ///
 /// A query reads k bins, an insertion the same and seldom more. Without the keys there is no way to rebuild
 /// with other hash functions: an insertion that finds no room is refused, and the filter is unchanged. Up to
-/// the default load of 0.95 that does not happen, unless one key is inserted again and again.
+/// the default load of 0.95 that does not happen, unless one key is inserted again and again. Because it can happen,
+/// there is no `Extend` and no `FromIterator`: neither could say which keys were refused.
+///
+/// Two filters are equal if they have the same parameters, the same hash function and the same slots; the same keys in
+/// another order of insertion may lie in other slots.
 ///
 /// ```
-/// use besom::{Filter, PartialKeyCuckooFilter};
+/// use besom::{Filter, Insert, PartialKeyCuckooFilter, Remove};
 ///
 /// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
 /// filter.insert("besom")?;
 /// assert!(filter.contains("besom"));
-/// assert!(filter.remove("besom"));
+/// assert!(filter.remove("besom")?);
 /// assert!(filter.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -46,7 +50,6 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
 
 impl PartialKeyCuckooFilter {
     /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
-    #[must_use]
     pub fn builder() -> CuckooFilterBuilder<PartialKey> {
         CuckooFilterBuilder::new()
     }
@@ -93,6 +96,14 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
     }
 }
 
+impl<H: KeyHasher> PartialEq for PartialKeyCuckooFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.table == other.table
+            && self.hasher == other.hasher
+            && (self.len, self.capacity) == (other.len, other.capacity)
+    }
+}
+
 impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     type Hasher = H;
     type Place = CuckooPlace;
@@ -131,7 +142,8 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
             items: self.len,
             slots,
             load: self.len as f64 / slots as f64,
-            bits: 8 * (self.table.memory() + self.search.memory() + size_of::<Self>()),
+            bits: 8 * self.table.memory(),
+            working_bits: 8 * self.search.memory(),
             ..FilterStats::default()
         }
     }

@@ -72,7 +72,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
         scratch.draft.put(slot, None);
         for step in 1..layout.tables {
             let next = std::iter::once((home + step) % layout.tables);
-            if self.filter.draft_chain(resident, next, Some(self.query), scratch, remote)? {
+            if self.filter.plan_chain(resident, next, Some(self.query), scratch, remote)? {
                 return Ok(true);
             }
         }
@@ -125,9 +125,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
             .map(|slot| match self.collisions.iter().find(|(colliding, _)| *colliding == slot) {
                 Some(&(_, resident)) => Ok(Some(resident)),
                 None if self.filter.table.is_vacant(slot) => Ok(None),
-                None => {
-                    self.filter.read_slot(slot, remote, |key, place| Some(draft.occupant(slot, key, place)))
-                }
+                None => self.filter.read_occupant(slot, draft, remote).map(Some),
             })
             .collect()
     }

@@ -37,7 +37,8 @@ pub(super) struct Move<I> {
 
 /// So many slots are looked at before a search gives up. Each slot that is looked *behind* costs a read of the
 /// remote, and a step leads to at least one slot, so this bounds the reads too. At 95% load the median search
-/// sees some twenty slots; see `tests/cuckoo_load.rs` for how seldom this bound is met.
+/// sees some twenty slots; `tests/cuckoo/load.rs` counts the rehashes of filters that are filled, and so how seldom
+/// this bound is met.
 pub(super) const BUDGET: usize = 2048;
 
 /// The search's memory. It is kept between searches, because to ask the allocator for it would take longer than

@@ -15,7 +15,7 @@ use super::variant::{Variant, bin};
 /// ```text
 /// | selector (0 to 3 bits) | fingerprint (never 0) |       or all bits 0: empty
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct SlotTable<V> {
     slots: PackedSlots,
     layout: CuckooLayout,
@@ -35,7 +35,7 @@ pub(super) struct Look {
 }
 
 /// A bin as one word, if it fits: the lowest and the highest bit of each slot's lane.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Lanes {
     low: u64,
     /// 0 if bins are too wide for one word.
@@ -66,10 +66,8 @@ impl Lanes {
 
 impl<V: Variant> SlotTable<V> {
     pub(super) fn new(layout: CuckooLayout) -> Result<Self, BuildError> {
-        let slots = PackedSlots::new(layout.slots(), layout.width).ok_or_else(|| {
-            let bytes = PackedSlots::bytes(layout.slots(), layout.width).unwrap_or(usize::MAX);
-            BuildError::OutOfMemory { bytes }
-        })?;
+        let slots = PackedSlots::new(layout.slots(), layout.width)
+            .ok_or_else(|| BuildError::OutOfMemory { bytes: Self::bytes(&layout) })?;
         let lanes = Lanes::new(&layout, V::SELECTOR_BITS > 0);
         Ok(Self { slots, layout, lanes, selected: 0, variant: PhantomData })
     }
@@ -77,6 +75,11 @@ impl<V: Variant> SlotTable<V> {
     #[inline]
     pub(super) fn layout(&self) -> &CuckooLayout {
         &self.layout
+    }
+
+    /// How many bytes a table of this layout takes.
+    pub(super) fn bytes(layout: &CuckooLayout) -> usize {
+        PackedSlots::bytes(layout.slots(), layout.width).unwrap_or(usize::MAX)
     }
 
     /// Bytes in use.
@@ -218,7 +221,7 @@ impl<V: Variant> SlotTable<V> {
         let bins = (0..self.layout.tables).map(|table| self.first_slot(place, table));
         let vacant =
             |first: usize| (first..first + self.layout.bin_slots).filter(|&slot| self.is_vacant(slot));
-        // The first of the fullest is wanted, `max_by_key` returns the last: so the other way round.
+        // Of bins with equally many, the first is wanted; `max_by_key` returns the last: so the other way round.
         let emptiest = bins.rev().max_by_key(|&first| vacant(first).count());
         emptiest.and_then(|first| vacant(first).next())
     }
@@ -237,14 +240,17 @@ impl<V: Variant> SlotTable<V> {
     /// Whether a query for `query` could not be told from `stored`, if that lay in `slot`, a slot of one of its
     /// bins, with selector 0.
     pub(super) fn would_collide(&self, stored: CuckooPlace, query: CuckooPlace, slot: usize) -> bool {
-        self.agree(stored, query, slot, 0)
-            && (0..self.layout.tables).any(|table| self.is_in_bin(slot, self.first_slot(query, table)))
+        self.agree(stored, query, slot, 0) && self.is_candidate(slot, query)
     }
 
     /// Whether a query for `place` finds its fingerprint in `slot`.
     pub(super) fn holds(&self, slot: usize, place: CuckooPlace) -> bool {
+        self.is_candidate(slot, place) && self.matches(slot, self.index(slot), place)
+    }
+
+    /// Whether the slot is one of those that the key may lie in.
+    pub(super) fn is_candidate(&self, slot: usize, place: CuckooPlace) -> bool {
         (0..self.layout.tables).any(|table| self.is_in_bin(slot, self.first_slot(place, table)))
-            && self.matches(slot, self.index(slot), place)
     }
 
     #[inline]

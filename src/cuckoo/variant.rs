@@ -8,7 +8,7 @@ use super::place::{CuckooPlace, scale};
 /// A member of the cuckoo family, as a name to choose with: it has no value of interest.
 ///
 /// [`Plain`], [`Cuckooing`], [`Cyclic`], [`Swapping`] and [`PartialKey`] are all there are.
-pub trait Variant: sealed::Sealed + Debug + Clone + Copy + 'static {
+pub trait Variant: sealed::Sealed + Debug + Clone + Copy + PartialEq + Send + Sync + 'static {
     /// Tables (k) and slots per bin (b), unless the builder is told otherwise.
     const SHAPE: (usize, usize);
     /// The smallest bin that the variant makes sense with.
@@ -54,7 +54,7 @@ mod sealed {
 }
 
 /// The variant of [`CuckooFilter`](super::CuckooFilter): repairs nothing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain;
 
 impl Variant for Plain {
@@ -62,7 +62,7 @@ impl Variant for Plain {
 }
 
 /// The variant of [`CuckooingFilter`](super::CuckooingFilter): a colliding key moves on to its next table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cuckooing;
 
 impl Variant for Cuckooing {
@@ -72,7 +72,7 @@ impl Variant for Cuckooing {
 
 /// The variant of [`CyclicFilter`](super::CyclicFilter): `S` selector bits a slot choose the fingerprint
 /// function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cyclic<const S: u32>;
 
 impl<const S: u32> Variant for Cyclic<S> {
@@ -85,7 +85,7 @@ impl<const S: u32> Variant for Cyclic<S> {
 }
 
 /// The variant of [`SwappingFilter`](super::SwappingFilter): the fingerprint depends on the slot of the bin.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swapping;
 
 impl Variant for Swapping {
@@ -96,7 +96,7 @@ impl Variant for Swapping {
 }
 
 /// The variant of [`PartialKeyCuckooFilter`](super::PartialKeyCuckooFilter): needs no remote.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialKey;
 
 impl Variant for PartialKey {

@@ -5,7 +5,6 @@
 //! too, and prints the figures.
 
 mod load;
-mod random;
 mod rates;
 mod support;
 mod trace;
@@ -43,3 +42,14 @@ impl<V: AdaptiveVariant> Stored<V> {
         accepted
     }
 }
+
+/// Every filter of the family can be shared between threads.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<besom::CuckooFilter>();
+    is_shared::<besom::CuckooingFilter>();
+    is_shared::<besom::CyclicFilter<2>>();
+    is_shared::<besom::SwappingFilter>();
+    is_shared::<besom::PartialKeyCuckooFilter>();
+    is_shared::<CuckooFilterBuilder<besom::cuckoo::Plain>>();
+};
