@@ -82,9 +82,9 @@ fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
                 break;
             }
             if filter.stats().rebuilds == 0 {
-                before_switch += 1
+                before_switch += 1;
             } else {
-                after_switch += 1
+                after_switch += 1;
             }
             assert!((0..20_u32).all(|key| filter.contains(&key)), "a key is lost");
             filter.verify().unwrap();
