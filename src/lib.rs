@@ -89,7 +89,7 @@ pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, Bloo
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{
-    CuckooBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+    CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
-use super::shape::{Shape, false_positive_rate};
-use super::table::Table;
+use super::layout::{CuckooLayout, false_positive_rate};
+use super::table::SlotTable;
 use super::variant::{PartialKey, Variant};
 use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 
@@ -15,14 +15,18 @@ use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 /// chosen), or from the memory per key, or is given itself; these three exclude each other.
 ///
 /// ```
-/// use besom::CuckooFilter;
+/// use besom::{CuckooFilter, Filter};
 ///
-/// let filter = CuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64).build()?;
+/// let builder = CuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64);
+/// let bits = builder.size_in_bits()?; // known before anything is built
+/// let filter = builder.build()?;
 /// assert_eq!((filter.tables(), filter.slots_per_bin(), filter.slot_bits()), (4, 1, 11));
+/// assert_eq!(filter.stats().bits, bits);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct CuckooBuilder<V: Variant, H: KeyHasher = Xxh3> {
+#[must_use = "a builder does nothing until build is called"]
+pub struct CuckooFilterBuilder<V: Variant, H: KeyHasher = Xxh3> {
     capacity: usize,
     shape: (usize, usize),
     size: Size,
@@ -45,7 +49,7 @@ enum Size {
 /// Fingerprints, without selectors, have so many bits.
 const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
-impl<V: Variant> CuckooBuilder<V> {
+impl<V: Variant> CuckooFilterBuilder<V> {
     pub(super) fn new() -> Self {
         Self {
             capacity: 0,
@@ -60,28 +64,24 @@ impl<V: Variant> CuckooBuilder<V> {
     }
 }
 
-impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
+impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
     /// How many keys the filter is for. Any number from 1.
-    #[must_use]
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
     }
 
     /// The most false positives per query that the full filter may have before any repair.
-    #[must_use]
     pub fn false_positive_rate(self, rate: f64) -> Self {
         self.size("false_positive_rate", Size::Rate(rate))
     }
 
     /// The most memory that the full filter may take, in bits per key.
-    #[must_use]
     pub fn bits_per_key(self, bits: f64) -> Self {
         self.size("bits_per_key", Size::BitsPerKey(bits))
     }
 
     /// Bits of one slot: the fingerprint's, from 2 to 32, and the selector's where the variant has one.
-    #[must_use]
     pub fn slot_bits(self, bits: u32) -> Self {
         self.size("slot_bits", Size::Slot(bits))
     }
@@ -96,7 +96,6 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
 
     /// The share of the slots in use when the filter is full: 0.95 unless chosen, or less for shapes that
     /// cannot reach it.
-    #[must_use]
     pub fn max_load(mut self, load: f64) -> Self {
         self.max_load = Some(load);
         self
@@ -106,35 +105,30 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
     ///
     /// A query looks at k bins, that is k places of memory, and at k·b slots; each of these is a chance for a
     /// false positive. More of either lets the table be filled further.
-    #[must_use]
     pub fn shape(mut self, tables: usize, slots_per_bin: usize) -> Self {
         self.shape = (tables, slots_per_bin);
         self
     }
 
     /// Four tables of single slots: the fewest false positives for its size.
-    #[must_use]
     pub fn four_by_one(self) -> Self {
         self.shape(4, 1)
     }
 
     /// Two tables of bins of four slots: the fewest places of memory to read.
-    #[must_use]
     pub fn two_by_four(self) -> Self {
         self.shape(2, 4)
     }
 
     /// The secret of the hash function; random unless given.
-    #[must_use]
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());
         self
     }
 
     /// Another hash function, such as [`SipHash`](crate::SipHash).
-    #[must_use]
-    pub fn hasher<G: KeyHasher>(self) -> CuckooBuilder<V, G> {
-        CuckooBuilder {
+    pub fn hasher<G: KeyHasher>(self) -> CuckooFilterBuilder<V, G> {
+        CuckooFilterBuilder {
             capacity: self.capacity,
             shape: self.shape,
             size: self.size,
@@ -146,7 +140,23 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
         }
     }
 
-    fn parts(&self) -> Result<(Table<V>, H, usize), BuildError> {
+    /// The memory that the filter is going to take, in bits: what
+    /// [`FilterStats::bits`](crate::FilterStats::bits) says of it.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        let bytes = SlotTable::<V>::bytes(&self.layout()?);
+        bytes.checked_mul(8).ok_or(BuildError::OutOfMemory { bytes })
+    }
+
+    fn parts(&self) -> Result<(SlotTable<V>, H, usize), BuildError> {
+        let table = SlotTable::new(self.layout()?)?;
+        Ok((table, H::with_seed(self.seed.unwrap_or_else(Seed::random)), self.capacity))
+    }
+
+    fn layout(&self) -> Result<CuckooLayout, BuildError> {
         if let (Some(first), Some(second)) = (self.size_given, self.conflict) {
             return Err(BuildError::Conflict { first, second });
         }
@@ -154,26 +164,26 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
             return Err(BuildError::ZeroCapacity);
         }
         let (tables, bin_slots) = self.shape;
-        in_range("shape: tables", tables as f64, 2.0, Shape::MAX_TABLES as f64)?;
-        in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, Shape::MAX_BIN as f64)?;
-        let highest = Shape::highest_load(tables, bin_slots);
+        in_range("shape: tables", tables as f64, 2.0, CuckooLayout::MAX_TABLES as f64)?;
+        in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, CuckooLayout::MAX_BIN as f64)?;
+        let highest = CuckooLayout::highest_load(tables, bin_slots);
         let load = self.max_load.unwrap_or(highest.min(0.95));
         in_range("max_load", load, 0.01, highest)?;
-        let mut shape = Shape::new(self.shape, self.capacity, load, 0)?;
-        shape.width = self.fingerprint_bits(&shape)? + V::SELECTOR_BITS;
-        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        Ok((Table::new(shape)?, hasher, self.capacity))
+        let mut layout = CuckooLayout::new(self.shape, self.capacity, load, 0)?;
+        layout.width = self.fingerprint_bits(&layout)? + V::SELECTOR_BITS;
+        Ok(layout)
     }
 
-    fn fingerprint_bits(&self, shape: &Shape) -> Result<u32, BuildError> {
-        let (least, most) = (least_fingerprint::<V>(shape), *FINGERPRINT_BITS.end());
-        let load = self.capacity as f64 / shape.slots() as f64;
+    fn fingerprint_bits(&self, layout: &CuckooLayout) -> Result<u32, BuildError> {
+        let (least, most) = (least_fingerprint::<V>(layout), *FINGERPRINT_BITS.end());
+        let load = self.capacity as f64 / layout.slots() as f64;
         match self.size {
             Size::Rate(rate) => {
                 let rate_of = |bits| false_positive_rate(self.shape, load, bits);
                 let met = (least..=most).find(|&bits| rate_of(bits) <= rate);
-                let error = BuildError::RateOutOfRange { rate, min: rate_of(most), max: 1.0 };
-                met.filter(|_| rate < 1.0).ok_or(error)
+                // A rate of 1 needs no filter.
+                let (min, max) = (rate_of(most), 1.0_f64.next_down());
+                met.filter(|_| rate <= max).ok_or(BuildError::RateOutOfRange { rate, min, max })
             }
             Size::BitsPerKey(bits) => {
                 let per_slot = 1.0 / load;
@@ -191,7 +201,7 @@ impl<V: Variant, H: KeyHasher> CuckooBuilder<V, H> {
     }
 }
 
-impl<V: AdaptiveVariant, H: KeyHasher> CuckooBuilder<V, H> {
+impl<V: AdaptiveVariant, H: KeyHasher> CuckooFilterBuilder<V, H> {
     /// The filter.
     ///
     /// # Errors
@@ -203,7 +213,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> CuckooBuilder<V, H> {
     }
 }
 
-impl<H: KeyHasher> CuckooBuilder<PartialKey, H> {
+impl<H: KeyHasher> CuckooFilterBuilder<PartialKey, H> {
     /// The filter.
     ///
     /// # Errors
@@ -219,9 +229,9 @@ impl<H: KeyHasher> CuckooBuilder<PartialKey, H> {
 ///
 /// With partial keys the fingerprint also chooses the other bin: too few of them, and a large table clogs long
 /// before it is full.
-fn least_fingerprint<V: Variant>(shape: &Shape) -> u32 {
+fn least_fingerprint<V: Variant>(layout: &CuckooLayout) -> u32 {
     if V::PARTIAL_KEY {
-        6.max(shape.bins.ilog2().div_ceil(shape.bin_slots as u32) + 2)
+        6.max(layout.bins.ilog2().div_ceil(layout.bin_slots as u32) + 2)
     } else {
         *FINGERPRINT_BITS.start()
     }

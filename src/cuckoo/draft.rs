@@ -7,14 +7,15 @@ use std::ops::Range;
 
 use crate::{AdaptiveError, Change, Remote};
 
-use super::place::Place;
-use super::table::Table;
+use super::address::Addresses;
+use super::place::CuckooPlace;
+use super::table::SlotTable;
 use super::variant::Variant;
 
 /// A stored key whose bytes are at hand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resident {
-    pub(super) place: Place,
+    pub(super) place: CuckooPlace,
     start: usize,
     len: usize,
 }
@@ -36,7 +37,7 @@ pub(super) struct Draft {
     bytes: Vec<u8>,
     /// At most one per slot.
     planned: Vec<Planned>,
-    /// Who lies in the slots that were read.
+    /// Whose keys the remote has for the slots that were read. No key twice.
     occupants: Vec<(usize, Resident)>,
 }
 
@@ -46,17 +47,28 @@ const KEPT_SLOTS: usize = 16;
 
 impl Draft {
     /// Takes the bytes of a key in.
-    pub(super) fn resident(&mut self, key: &[u8], place: Place) -> Resident {
+    pub(super) fn resident(&mut self, key: &[u8], place: CuckooPlace) -> Resident {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         Resident { place, start, len: key.len() }
     }
 
-    /// Takes the bytes of the key in that lies in a slot.
-    pub(super) fn occupant(&mut self, slot: usize, key: &[u8], place: Place) -> Resident {
-        let resident = self.resident(key, place);
+    /// Says whose key the remote has for a slot.
+    pub(super) fn set_occupant(&mut self, slot: usize, resident: Resident) {
         self.occupants.push((slot, resident));
-        resident
+    }
+
+    /// Whose key the remote has for a slot, if that is known.
+    pub(super) fn occupant(&self, slot: usize) -> Option<Resident> {
+        self.occupants.iter().find(|occupant| occupant.0 == slot).map(|occupant| occupant.1)
+    }
+
+    /// Whether the remote has the same key for another slot.
+    pub(super) fn is_elsewhere(&self, slot: usize, resident: Resident) -> bool {
+        self.occupants.iter().any(|&(other, occupant)| {
+            // Places differ nearly always, and are at hand.
+            other != slot && occupant.place == resident.place && self.key(occupant) == self.key(resident)
+        })
     }
 
     pub(super) fn key(&self, resident: Resident) -> &[u8] {
@@ -111,28 +123,39 @@ impl Draft {
     /// Makes the changes: all of the remote's as one group, then the table's.
     pub(super) fn commit<V: Variant, R: Remote>(
         &self,
-        table: &mut Table<V>,
+        table: &mut SlotTable<V>,
+        addresses: Addresses,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
+        debug_assert!(
+            self.planned.iter().all(|planned| {
+                !planned.moved || self.occupant(planned.slot).is_none() == table.is_vacant(planned.slot)
+            }),
+            "who is moved was read before"
+        );
+        apply(self.changes(addresses), remote).map_err(AdaptiveError::Remote)?;
+        self.change(table);
+        Ok(())
+    }
+
+    /// What the remote has to do.
+    pub(super) fn changes(&self, addresses: Addresses) -> impl Iterator<Item = Change<'_>> {
         let moved = self.planned.iter().filter(|planned| planned.moved);
-        let changes = moved.filter_map(|planned| {
+        moved.filter_map(move |planned| {
             let key = planned.resident.map(|resident| self.key(resident));
-            let occupant = self.occupants.iter().find(|occupant| occupant.0 == planned.slot);
-            debug_assert_eq!(
-                occupant.is_none(),
-                table.is_vacant(planned.slot),
-                "who is moved was read before"
-            );
-            change(planned.slot, occupant.map(|&(_, resident)| self.key(resident)), key)
-        });
-        apply(changes, remote).map_err(AdaptiveError::Remote)?;
+            let old = self.occupant(planned.slot).map(|resident| self.key(resident));
+            change(addresses.of(planned.slot), old, key)
+        })
+    }
+
+    /// Makes the changes of the table, which cannot fail.
+    pub(super) fn change<V: Variant>(&self, table: &mut SlotTable<V>) {
         for planned in &self.planned {
             match planned.resident {
                 Some(resident) => table.put(planned.slot, resident.place, planned.selector),
                 None => table.erase(planned.slot),
             }
         }
-        Ok(())
     }
 }
 
@@ -158,9 +181,9 @@ fn apply<'k, R: Remote>(
     remote.apply(if many.is_empty() { &few[..count] } else { &many })
 }
 
-/// What the remote has to do so that `key`, or nobody, lies in the slot where `old` does.
-fn change<'k>(slot: usize, old: Option<&'k [u8]>, key: Option<&'k [u8]>) -> Option<Change<'k>> {
-    let (address, rank) = (slot as u64, 0);
+/// What the remote has to do so that `key`, or nobody's, is at the address where `old` is.
+fn change<'k>(address: u64, old: Option<&'k [u8]>, key: Option<&'k [u8]>) -> Option<Change<'k>> {
+    let rank = 0;
     match (old, key) {
         (None, Some(key)) => Some(Change::Push { address, key }),
         (Some(old), Some(key)) => Some(Change::Replace { address, rank, old, key }),

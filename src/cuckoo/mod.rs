@@ -16,21 +16,27 @@
 //! them, and the proof that cuckooing is support optimal); Mitzenmacher, Pontarelli, Reviriego, "Adaptive
 //! Cuckoo Filters", ALENEX 2018 (cyclic and swapping).
 
+mod address;
 mod builder;
+mod check;
 mod draft;
 mod filter;
+mod group;
+mod layout;
+mod matching;
+mod operations;
 mod partial;
 mod place;
-mod rebuild;
+mod rehash;
 mod repair;
+mod resync;
 mod search;
-mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
 mod variant;
 
-pub use builder::CuckooBuilder;
+pub use builder::CuckooFilterBuilder;
 pub use filter::AdaptiveCuckooFilter;
 pub use partial::PartialKeyCuckooFilter;
 pub use variant::{
@@ -43,7 +49,7 @@ use crate::Xxh3;
 ///
 /// It is the family's yardstick, and of use where a remote exists for other reasons: because the remote knows
 /// the keys, inserting one twice or removing one that is not there changes nothing, and a table that clogs is
-/// rebuilt instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
+/// rehashed instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
 /// [`Unfixable`](crate::Adaptation::Unfixable) for a false positive. Without a remote, use
 /// [`PartialKeyCuckooFilter`].
 ///
@@ -88,7 +94,7 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// functions was used: on a false positive the selector of every colliding slot advances.
 ///
 /// Nobody moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
-/// [`slot_bits`](CuckooBuilder::slot_bits) includes them. A query that collides with one key under all
+/// [`slot_bits`](CuckooFilterBuilder::slot_bits) includes them. A query that collides with one key under all
 /// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
 /// gone around collides with queries again that it once told apart.
 ///

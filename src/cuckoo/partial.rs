@@ -6,29 +6,33 @@ use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
-use super::builder::CuckooBuilder;
-use super::place::Place;
+use super::builder::CuckooFilterBuilder;
+use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
-use super::table::Table;
+use super::table::SlotTable;
 use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 
 /// A cuckoo filter without a remote: the fingerprint alone says where else its key may lie.
 ///
 /// It repairs nothing, and keys are counted as often as they were inserted (a multiset): a key fits up to b·k
-/// times, and each [`remove`](Self::remove) takes one of them away. Removing a key that was never inserted may
+/// times, and each [`remove`](Remove::remove) takes one of them away. Removing a key that was never inserted may
 /// remove another one with the same fingerprint, so remove only what was inserted.
 ///
 /// A query reads k bins, an insertion the same and seldom more. Without the keys there is no way to rebuild
 /// with other hash functions: an insertion that finds no room is refused, and the filter is unchanged. Up to
-/// the default load of 0.95 that does not happen, unless one key is inserted again and again.
+/// the default load of 0.95 that does not happen, unless one key is inserted again and again. Because it can happen,
+/// there is no `Extend` and no `FromIterator`: neither could say which keys were refused.
+///
+/// Two filters are equal if they have the same parameters, the same hash function and the same slots; the same keys in
+/// another order of insertion may lie in other slots.
 ///
 /// ```
-/// use besom::{Filter, PartialKeyCuckooFilter};
+/// use besom::{Filter, Insert, PartialKeyCuckooFilter, Remove};
 ///
 /// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
 /// filter.insert("besom")?;
 /// assert!(filter.contains("besom"));
-/// assert!(filter.remove("besom"));
+/// assert!(filter.remove("besom")?);
 /// assert!(filter.is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -37,7 +41,7 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// here with k separate tables of any size, the bins of a key lying one stride apart.
 #[derive(Debug, Clone)]
 pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
-    table: Table<PartialKey>,
+    table: SlotTable<PartialKey>,
     hasher: H,
     len: usize,
     capacity: usize,
@@ -45,10 +49,9 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
 }
 
 impl PartialKeyCuckooFilter {
-    /// Starts to build a filter. See [`CuckooBuilder`] for what can be chosen.
-    #[must_use]
-    pub fn builder() -> CuckooBuilder<PartialKey> {
-        CuckooBuilder::new()
+    /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
+    pub fn builder() -> CuckooFilterBuilder<PartialKey> {
+        CuckooFilterBuilder::new()
     }
 
     /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
@@ -62,23 +65,23 @@ impl PartialKeyCuckooFilter {
 }
 
 impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
-    pub(super) fn from_parts(table: Table<PartialKey>, hasher: H, capacity: usize) -> Self {
+    pub(super) fn from_parts(table: SlotTable<PartialKey>, hasher: H, capacity: usize) -> Self {
         Self { table, hasher, len: 0, capacity, search: Search::new() }
     }
 
     /// Bits of one slot.
     #[must_use]
     pub fn slot_bits(&self) -> u32 {
-        self.table.shape().width
+        self.table.layout().width
     }
 
     #[cold]
-    fn insert_by_chain(&mut self, place: Place) -> Option<()> {
-        let shape = *self.table.shape();
-        let fingerprint = place.fingerprint(0, shape.width);
-        let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &shape) };
+    fn insert_by_chain(&mut self, place: CuckooPlace) -> Option<()> {
+        let layout = *self.table.layout();
+        let fingerprint = place.fingerprint(0, layout.width);
+        let newcomer = Tag { fingerprint, first: bin::<PartialKey>(place, 0, &layout) };
         let mut tags = Tags(&self.table);
-        let Ok(found) = self.search.run(&mut tags, &shape, newcomer, 0..shape.tables, BUDGET);
+        let Ok(found) = self.search.run(&mut tags, &layout, newcomer, 0..layout.tables, BUDGET);
         if found {
             self.search.moves().for_each(|step| self.table.set(step.slot, step.item.fingerprint));
         }
@@ -93,9 +96,17 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
     }
 }
 
+impl<H: KeyHasher> PartialEq for PartialKeyCuckooFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.table == other.table
+            && self.hasher == other.hasher
+            && (self.len, self.capacity) == (other.len, other.capacity)
+    }
+}
+
 impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     type Hasher = H;
-    type Place = Place;
+    type Place = CuckooPlace;
 
     #[inline]
     fn hasher(&self) -> &H {
@@ -103,17 +114,17 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     }
 
     #[inline]
-    fn place(&self, digest: Digest) -> Place {
-        Place::new(digest)
+    fn place(&self, digest: Digest) -> CuckooPlace {
+        CuckooPlace::new(digest)
     }
 
     #[inline]
-    fn prefetch(&self, place: Place) {
+    fn prefetch(&self, place: CuckooPlace) {
         self.table.prefetch(place);
     }
 
     #[inline]
-    fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
+    fn contains_at(&self, place: CuckooPlace, _: impl FnOnce() -> Digest) -> bool {
         self.table.contains(place)
     }
 
@@ -126,12 +137,13 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     }
 
     fn stats(&self) -> FilterStats {
-        let slots = self.table.shape().slots();
+        let slots = self.table.layout().slots();
         FilterStats {
             items: self.len,
             slots,
             load: self.len as f64 / slots as f64,
-            bits: 8 * (self.table.memory() + self.search.memory() + size_of::<Self>()),
+            bits: 8 * self.table.memory(),
+            working_bits: 8 * self.search.memory(),
             ..FilterStats::default()
         }
     }
@@ -148,7 +160,7 @@ impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
         if self.len >= self.capacity {
             return Err(full);
         }
-        let place = Place::new(digest);
+        let place = CuckooPlace::new(digest);
         let look = self.table.look(place);
         match look.vacancy {
             Some(slot) => self.table.put(slot, place, 0),
@@ -166,7 +178,7 @@ impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
 
 impl<H: KeyHasher> Remove for PartialKeyCuckooFilter<H> {
     fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
-        let Some(&slot) = self.table.hits(Place::new(digest)).first() else { return Ok(false) };
+        let Some(&slot) = self.table.hits(CuckooPlace::new(digest)).first() else { return Ok(false) };
         self.table.erase(slot);
         self.len -= 1;
         Ok(true)
@@ -182,7 +194,7 @@ struct Tag {
 }
 
 /// The table as keys that are known by their fingerprints.
-struct Tags<'a>(&'a Table<PartialKey>);
+struct Tags<'a>(&'a SlotTable<PartialKey>);
 
 impl World for Tags<'_> {
     type Item = Tag;
@@ -193,14 +205,14 @@ impl World for Tags<'_> {
     }
 
     fn item(&mut self, slot: usize) -> Result<Tag, Infallible> {
-        let shape = self.0.shape();
+        let layout = self.0.layout();
         let fingerprint = self.0.get(slot);
-        let (table, bin) = shape.bin_of(slot);
-        Ok(Tag { fingerprint, first: first_bin(bin, stride(fingerprint, shape), table, shape) })
+        let (table, bin) = layout.bin_of(slot);
+        Ok(Tag { fingerprint, first: first_bin(bin, stride(fingerprint, layout), table, layout) })
     }
 
     fn first_slot(&self, item: Tag, table: usize) -> usize {
-        let shape = self.0.shape();
-        shape.first_slot(table, partial_bin(item.first, stride(item.fingerprint, shape), table, shape))
+        let layout = self.0.layout();
+        layout.first_slot(table, partial_bin(item.first, stride(item.fingerprint, layout), table, layout))
     }
 }

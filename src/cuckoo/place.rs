@@ -8,7 +8,7 @@ use crate::Digest;
 /// Function number i of a half is the half times the i-th odd constant, cut from the top: each is a bijection
 /// of a uniform word, and two keys that agree under one of them agree under another no more often than chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place(Digest);
+pub struct CuckooPlace(Digest);
 
 /// Odd, without structure among each other, and the identity first: the commonest function costs nothing.
 const MULTIPLIERS: [u64; 8] = [
@@ -22,7 +22,7 @@ const MULTIPLIERS: [u64; 8] = [
     0xe703_7ed1_a0b4_28db,
 ];
 
-impl Place {
+impl CuckooPlace {
     #[inline]
     pub(super) fn new(digest: Digest) -> Self {
         Self(digest)
@@ -57,9 +57,9 @@ mod tests {
     use super::*;
     use crate::testing::Random;
 
-    fn places(count: usize) -> Vec<Place> {
+    fn places(count: usize) -> Vec<CuckooPlace> {
         let mut random = Random::new(11);
-        (0..count).map(|_| Place::new(Digest { hi: random.next(), lo: random.next() })).collect()
+        (0..count).map(|_| CuckooPlace::new(Digest { hi: random.next(), lo: random.next() })).collect()
     }
 
     #[test]
@@ -89,8 +89,8 @@ mod tests {
                 let (mut pairs, mut both) = ([0_u32; 2], [0_u32; 2]);
                 for pair in places.chunks_exact(2) {
                     let same = [
-                        |pair: &[Place], f| pair[0].fingerprint(f, 4) == pair[1].fingerprint(f, 4),
-                        |pair: &[Place], f| pair[0].bin(f, 16) == pair[1].bin(f, 16),
+                        |pair: &[CuckooPlace], f| pair[0].fingerprint(f, 4) == pair[1].fingerprint(f, 4),
+                        |pair: &[CuckooPlace], f| pair[0].bin(f, 16) == pair[1].bin(f, 16),
                     ];
                     for (kind, same) in same.iter().enumerate().filter(|(_, same)| same(pair, first)) {
                         pairs[kind] += 1;

@@ -6,13 +6,13 @@ use crate::{AdaptiveError, Digest, KeyHasher, Remote};
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
 use super::filter::Scratch;
-use super::place::{Place, scale};
+use super::place::{CuckooPlace, scale};
 use super::variant::{OnFalsePositive, Variant};
 
 /// A false positive: the query and everyone it collides with.
 pub(super) struct Repair<'a, V: Variant, H: KeyHasher> {
     pub(super) filter: &'a AdaptiveCuckooFilter<V, H>,
-    pub(super) query: Place,
+    pub(super) query: CuckooPlace,
     /// Never empty. No resident has the place of the query.
     pub(super) collisions: &'a [(usize, Resident)],
 }
@@ -67,12 +67,12 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
         scratch: &mut Scratch,
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let shape = self.filter.table.shape();
-        let (home, _) = shape.bin_of(slot);
+        let layout = self.filter.table.layout();
+        let (home, _) = layout.bin_of(slot);
         scratch.draft.put(slot, None);
-        for step in 1..shape.tables {
-            let next = std::iter::once((home + step) % shape.tables);
-            if self.filter.draft_chain(resident, next, Some(self.query), scratch, remote)? {
+        for step in 1..layout.tables {
+            let next = std::iter::once((home + step) % layout.tables);
+            if self.filter.plan_chain(resident, next, Some(self.query), scratch, remote)? {
                 return Ok(true);
             }
         }
@@ -98,7 +98,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
     /// Each colliding key swaps places with a random other slot of its bin, again and again until nobody in
     /// the bin collides.
     fn swap<R: Remote>(&self, draft: &mut Draft, remote: &mut R) -> Result<Outcome, AdaptiveError<R::Error>> {
-        let bin_slots = self.filter.table.shape().bin_slots;
+        let bin_slots = self.filter.table.layout().bin_slots;
         let first_slots = self.collisions.iter().map(|(slot, _)| slot / bin_slots * bin_slots);
         let mut bins: Vec<usize> = first_slots.collect();
         bins.dedup();
@@ -120,14 +120,12 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
         draft: &mut Draft,
         remote: &mut R,
     ) -> Result<Vec<Option<Resident>>, AdaptiveError<R::Error>> {
-        let slots = first..first + self.filter.table.shape().bin_slots;
+        let slots = first..first + self.filter.table.layout().bin_slots;
         slots
             .map(|slot| match self.collisions.iter().find(|(colliding, _)| *colliding == slot) {
                 Some(&(_, resident)) => Ok(Some(resident)),
                 None if self.filter.table.is_vacant(slot) => Ok(None),
-                None => {
-                    self.filter.read_slot(slot, remote, |key, place| Some(draft.occupant(slot, key, place)))
-                }
+                None => self.filter.read_occupant(slot, draft, remote).map(Some),
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! How a key is given a slot when all of its own are taken: the shortest chain of kicks that ends at an empty
 //! slot, found breadth first before anything is changed.
 
-use super::shape::Shape;
+use super::layout::CuckooLayout;
 
 /// What a search moves about in.
 pub(super) trait World {
@@ -37,7 +37,8 @@ pub(super) struct Move<I> {
 
 /// So many slots are looked at before a search gives up. Each slot that is looked *behind* costs a read of the
 /// remote, and a step leads to at least one slot, so this bounds the reads too. At 95% load the median search
-/// sees some twenty slots; see `tests/cuckoo_load.rs` for how seldom this bound is met.
+/// sees some twenty slots; `tests/cuckoo/load.rs` counts the rehashes of filters that are filled, and so how seldom
+/// this bound is met.
 pub(super) const BUDGET: usize = 2048;
 
 /// The search's memory. It is kept between searches, because to ask the allocator for it would take longer than
@@ -77,7 +78,7 @@ impl<I: Copy> Search<I> {
     pub(super) fn run<W: World<Item = I>>(
         &mut self,
         world: &mut W,
-        shape: &Shape,
+        layout: &CuckooLayout,
         newcomer: I,
         tables: impl Iterator<Item = usize>,
         budget: usize,
@@ -85,7 +86,7 @@ impl<I: Copy> Search<I> {
         self.nodes.clear();
         self.slots.clear();
         for table in tables {
-            if self.reach(world, shape, newcomer, table, ROOT) {
+            if self.reach(world, layout, newcomer, table, ROOT) {
                 return Ok(true);
             }
         }
@@ -95,8 +96,8 @@ impl<I: Copy> Search<I> {
         while next < self.nodes.len() && self.nodes.len() < budget {
             let from = self.nodes[next].table as usize;
             let item = world.item(self.slots[next])?;
-            for table in (0..shape.tables).filter(|&table| table != from) {
-                if self.reach(world, shape, item, table, next as u32) {
+            for table in (0..layout.tables).filter(|&table| table != from) {
+                if self.reach(world, layout, item, table, next as u32) {
                     return Ok(true);
                 }
             }
@@ -109,13 +110,13 @@ impl<I: Copy> Search<I> {
     fn reach<W: World<Item = I>>(
         &mut self,
         world: &W,
-        shape: &Shape,
+        layout: &CuckooLayout,
         item: I,
         table: usize,
         parent: u32,
     ) -> bool {
         let first = world.first_slot(item, table);
-        for slot in first..first + shape.bin_slots {
+        for slot in first..first + layout.bin_slots {
             if !world.is_welcome(item, slot) || self.slots.contains(&slot) {
                 continue;
             }

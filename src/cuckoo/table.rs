@@ -6,8 +6,8 @@ use crate::bits::{PackedSlots, low_mask};
 use crate::error::ensure;
 use crate::{BuildError, InvariantError};
 
-use super::place::Place;
-use super::shape::Shape;
+use super::layout::CuckooLayout;
+use super::place::CuckooPlace;
 use super::variant::{Variant, bin};
 
 /// Slots of `width` bits:
@@ -15,10 +15,10 @@ use super::variant::{Variant, bin};
 /// ```text
 /// | selector (0 to 3 bits) | fingerprint (never 0) |       or all bits 0: empty
 /// ```
-#[derive(Debug, Clone)]
-pub(super) struct Table<V> {
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SlotTable<V> {
     slots: PackedSlots,
-    shape: Shape,
+    layout: CuckooLayout,
     lanes: Lanes,
     /// How many slots have a selector other than 0.
     selected: usize,
@@ -35,7 +35,7 @@ pub(super) struct Look {
 }
 
 /// A bin as one word, if it fits: the lowest and the highest bit of each slot's lane.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Lanes {
     low: u64,
     /// 0 if bins are too wide for one word.
@@ -43,15 +43,15 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn new(shape: &Shape, selectors: bool) -> Self {
-        let width = shape.width;
-        let bits = width * shape.bin_slots as u32;
+    fn new(layout: &CuckooLayout, selectors: bool) -> Self {
+        let width = layout.width;
+        let bits = width * layout.bin_slots as u32;
         // A bin begins at a multiple of its width, so a bin of 8 bits' multiples begins at a byte.
         let before = 8 - (1 << bits.trailing_zeros().min(3));
         if selectors || bits + before > 64 {
             return Self { low: 0, high: 0 };
         }
-        let low = (0..shape.bin_slots as u32).fold(0, |low, index| low | 1 << (index * width));
+        let low = (0..layout.bin_slots as u32).fold(0, |low, index| low | 1 << (index * width));
         Self { low, high: low << (width - 1) }
     }
 
@@ -64,19 +64,22 @@ impl Lanes {
     }
 }
 
-impl<V: Variant> Table<V> {
-    pub(super) fn new(shape: Shape) -> Result<Self, BuildError> {
-        let slots = PackedSlots::new(shape.slots(), shape.width).ok_or_else(|| {
-            let bytes = PackedSlots::bytes(shape.slots(), shape.width).unwrap_or(usize::MAX);
-            BuildError::OutOfMemory { bytes }
-        })?;
-        let lanes = Lanes::new(&shape, V::SELECTOR_BITS > 0);
-        Ok(Self { slots, shape, lanes, selected: 0, variant: PhantomData })
+impl<V: Variant> SlotTable<V> {
+    pub(super) fn new(layout: CuckooLayout) -> Result<Self, BuildError> {
+        let slots = PackedSlots::new(layout.slots(), layout.width)
+            .ok_or_else(|| BuildError::OutOfMemory { bytes: Self::bytes(&layout) })?;
+        let lanes = Lanes::new(&layout, V::SELECTOR_BITS > 0);
+        Ok(Self { slots, layout, lanes, selected: 0, variant: PhantomData })
     }
 
     #[inline]
-    pub(super) fn shape(&self) -> &Shape {
-        &self.shape
+    pub(super) fn layout(&self) -> &CuckooLayout {
+        &self.layout
+    }
+
+    /// How many bytes a table of this layout takes.
+    pub(super) fn bytes(layout: &CuckooLayout) -> usize {
+        PackedSlots::bytes(layout.slots(), layout.width).unwrap_or(usize::MAX)
     }
 
     /// Bytes in use.
@@ -90,8 +93,8 @@ impl<V: Variant> Table<V> {
 
     /// Whether a slot that the key may lie in holds its fingerprint.
     #[inline]
-    pub(super) fn contains(&self, place: Place) -> bool {
-        match self.shape.tables {
+    pub(super) fn contains(&self, place: CuckooPlace) -> bool {
+        match self.layout.tables {
             2 => self.contains_in::<2>(place),
             4 => self.contains_in::<4>(place),
             tables => {
@@ -104,50 +107,50 @@ impl<V: Variant> Table<V> {
     /// [`contains`](Self::contains) for a known number of tables, without a branch between them: the reads of
     /// all bins overlap.
     #[inline(always)]
-    fn contains_in<const TABLES: usize>(&self, place: Place) -> bool {
+    fn contains_in<const TABLES: usize>(&self, place: CuckooPlace) -> bool {
         let pattern = self.pattern(place);
         (0..TABLES).fold(false, |found, table| found | self.bin_contains(place, table, pattern))
     }
 
     /// The bin that is full of this key's fingerprints, for comparison with a real one.
     #[inline(always)]
-    fn pattern(&self, place: Place) -> u64 {
+    fn pattern(&self, place: CuckooPlace) -> u64 {
         if V::SELECTOR_BITS > 0 || self.lanes.high == 0 {
             0
         } else if V::BY_SLOT {
             let lane =
-                |index| place.fingerprint(index, self.shape.width) << (index as u32 * self.shape.width);
-            match self.shape.bin_slots {
+                |index| place.fingerprint(index, self.layout.width) << (index as u32 * self.layout.width);
+            match self.layout.bin_slots {
                 // Known at compile time, the lanes are made side by side.
                 4 => lane(0) | lane(1) | lane(2) | lane(3),
                 slots => (0..slots).fold(0, |pattern, index| pattern | lane(index)),
             }
         } else {
-            place.fingerprint(0, self.shape.width) * self.lanes.low
+            place.fingerprint(0, self.layout.width) * self.lanes.low
         }
     }
 
     #[inline(always)]
-    fn bin_contains(&self, place: Place, table: usize, pattern: u64) -> bool {
+    fn bin_contains(&self, place: CuckooPlace, table: usize, pattern: u64) -> bool {
         let first = self.first_slot(place, table);
         if V::SELECTOR_BITS == 0 && self.lanes.high != 0 {
-            let word = self.slots.window(first * self.shape.width as usize);
+            let word = self.slots.window(first * self.layout.width as usize);
             self.lanes.zeros(word ^ pattern) != 0
         } else {
-            (0..self.shape.bin_slots).any(|index| self.matches(first + index, index, place))
+            (0..self.layout.bin_slots).any(|index| self.matches(first + index, index, place))
         }
     }
 
     /// Whether slot `slot`, number `index` of a bin that the key may lie in, holds its fingerprint.
     #[inline(always)]
-    fn matches(&self, slot: usize, index: usize, place: Place) -> bool {
+    fn matches(&self, slot: usize, index: usize, place: CuckooPlace) -> bool {
         let value = self.slots.get(slot);
         value == self.value(place, index, value >> self.fingerprint_bits())
     }
 
     /// What is written for this key into the slot number `index` of its bin.
     #[inline(always)]
-    fn value(&self, place: Place, index: usize, selector: u64) -> u64 {
+    fn value(&self, place: CuckooPlace, index: usize, selector: u64) -> u64 {
         let bits = self.fingerprint_bits();
         let function = if V::BY_SLOT { index } else { selector as usize };
         selector << bits | place.fingerprint(function, bits)
@@ -155,19 +158,20 @@ impl<V: Variant> Table<V> {
 
     #[inline(always)]
     fn fingerprint_bits(&self) -> u32 {
-        self.shape.width - V::SELECTOR_BITS
+        self.layout.width - V::SELECTOR_BITS
     }
 
     /// The first slot of the key's bin in table `table`.
     #[inline]
-    pub(super) fn first_slot(&self, place: Place, table: usize) -> usize {
-        self.shape.first_slot(table, bin::<V>(place, table, &self.shape))
+    pub(super) fn first_slot(&self, place: CuckooPlace, table: usize) -> usize {
+        self.layout.first_slot(table, bin::<V>(place, table, &self.layout))
     }
 
     /// Every slot that makes [`contains`](Self::contains) true.
-    pub(super) fn hits(&self, place: Place) -> Vec<usize> {
-        let bins = (0..self.shape.tables).map(|table| self.first_slot(place, table));
-        let slots = bins.flat_map(|first| (0..self.shape.bin_slots).map(move |index| (first + index, index)));
+    pub(super) fn hits(&self, place: CuckooPlace) -> Vec<usize> {
+        let bins = (0..self.layout.tables).map(|table| self.first_slot(place, table));
+        let slots =
+            bins.flat_map(|first| (0..self.layout.bin_slots).map(move |index| (first + index, index)));
         slots.filter(|&(slot, index)| self.matches(slot, index, place)).map(|(slot, _)| slot).collect()
     }
 
@@ -175,8 +179,8 @@ impl<V: Variant> Table<V> {
     /// usual shapes without a branch that depends on what is read: the address of the slot is then known as
     /// early as it can be.
     #[inline(always)]
-    pub(super) fn look(&self, place: Place) -> Look {
-        match (self.shape.tables, self.shape.bin_slots) {
+    pub(super) fn look(&self, place: CuckooPlace) -> Look {
+        match (self.layout.tables, self.layout.bin_slots) {
             (4, 1) => self.look_at_slots::<4>(place),
             (2, 1) => self.look_at_slots::<2>(place),
             (2, _) if self.lanes.high != 0 => self.look_at_two_bins(place),
@@ -185,7 +189,7 @@ impl<V: Variant> Table<V> {
     }
 
     #[inline(always)]
-    fn look_at_slots<const TABLES: usize>(&self, place: Place) -> Look {
+    fn look_at_slots<const TABLES: usize>(&self, place: CuckooPlace) -> Look {
         let slots: [usize; TABLES] = std::array::from_fn(|table| self.first_slot(place, table));
         let (mut hit, mut vacant) = (false, 0_u32);
         for (table, &slot) in slots.iter().enumerate() {
@@ -198,8 +202,8 @@ impl<V: Variant> Table<V> {
     }
 
     #[inline(always)]
-    fn look_at_two_bins(&self, place: Place) -> Look {
-        let width = self.shape.width;
+    fn look_at_two_bins(&self, place: CuckooPlace) -> Look {
+        let width = self.layout.width;
         let pattern = self.pattern(place);
         let firsts: [usize; 2] = std::array::from_fn(|table| self.first_slot(place, table));
         let bins = firsts.map(|first| self.slots.window(first * width as usize));
@@ -213,11 +217,11 @@ impl<V: Variant> Table<V> {
     /// An empty slot that the key may lie in, of the bin that has the most of them: evenly filled bins fill up
     /// last. Single slots have nothing to balance, and the first empty one is taken; the later tables then stay
     /// emptier, and the first step of a chain is likely to end there.
-    fn vacancy(&self, place: Place) -> Option<usize> {
-        let bins = (0..self.shape.tables).map(|table| self.first_slot(place, table));
+    fn vacancy(&self, place: CuckooPlace) -> Option<usize> {
+        let bins = (0..self.layout.tables).map(|table| self.first_slot(place, table));
         let vacant =
-            |first: usize| (first..first + self.shape.bin_slots).filter(|&slot| self.is_vacant(slot));
-        // The first of the fullest is wanted, `max_by_key` returns the last: so the other way round.
+            |first: usize| (first..first + self.layout.bin_slots).filter(|&slot| self.is_vacant(slot));
+        // Of bins with equally many, the first is wanted; `max_by_key` returns the last: so the other way round.
         let emptiest = bins.rev().max_by_key(|&first| vacant(first).count());
         emptiest.and_then(|first| vacant(first).next())
     }
@@ -228,37 +232,40 @@ impl<V: Variant> Table<V> {
     }
 
     /// Whether two keys have the same fingerprint in `slot` with this selector.
-    pub(super) fn agree(&self, a: Place, b: Place, slot: usize, selector: u64) -> bool {
+    pub(super) fn agree(&self, a: CuckooPlace, b: CuckooPlace, slot: usize, selector: u64) -> bool {
         let index = self.index(slot);
         self.value(a, index, selector) == self.value(b, index, selector)
     }
 
     /// Whether a query for `query` could not be told from `stored`, if that lay in `slot`, a slot of one of its
     /// bins, with selector 0.
-    pub(super) fn would_collide(&self, stored: Place, query: Place, slot: usize) -> bool {
-        self.agree(stored, query, slot, 0)
-            && (0..self.shape.tables).any(|table| self.is_in_bin(slot, self.first_slot(query, table)))
+    pub(super) fn would_collide(&self, stored: CuckooPlace, query: CuckooPlace, slot: usize) -> bool {
+        self.agree(stored, query, slot, 0) && self.is_candidate(slot, query)
     }
 
     /// Whether a query for `place` finds its fingerprint in `slot`.
-    pub(super) fn holds(&self, slot: usize, place: Place) -> bool {
-        (0..self.shape.tables).any(|table| self.is_in_bin(slot, self.first_slot(place, table)))
-            && self.matches(slot, self.index(slot), place)
+    pub(super) fn holds(&self, slot: usize, place: CuckooPlace) -> bool {
+        self.is_candidate(slot, place) && self.matches(slot, self.index(slot), place)
+    }
+
+    /// Whether the slot is one of those that the key may lie in.
+    pub(super) fn is_candidate(&self, slot: usize, place: CuckooPlace) -> bool {
+        (0..self.layout.tables).any(|table| self.is_in_bin(slot, self.first_slot(place, table)))
     }
 
     #[inline]
     fn is_in_bin(&self, slot: usize, first: usize) -> bool {
-        slot.wrapping_sub(first) < self.shape.bin_slots
+        slot.wrapping_sub(first) < self.layout.bin_slots
     }
 
     /// The number of a slot in its bin, or 0 where nothing depends on it.
     #[inline]
     fn index(&self, slot: usize) -> usize {
-        if V::BY_SLOT { slot % self.shape.bin_slots } else { 0 }
+        if V::BY_SLOT { slot % self.layout.bin_slots } else { 0 }
     }
 
     /// Writes the fingerprint of a key, made with this selector's function, into a slot of one of its bins.
-    pub(super) fn put(&mut self, slot: usize, place: Place, selector: u64) {
+    pub(super) fn put(&mut self, slot: usize, place: CuckooPlace, selector: u64) {
         self.set(slot, self.value(place, self.index(slot), selector));
     }
 
@@ -293,8 +300,8 @@ impl<V: Variant> Table<V> {
 
     /// Asks the processor for the bins of a key.
     #[inline]
-    pub(super) fn prefetch(&self, place: Place) {
-        match self.shape.tables {
+    pub(super) fn prefetch(&self, place: CuckooPlace) {
+        match self.layout.tables {
             2 => self.prefetch_in(place, 2),
             4 => self.prefetch_in(place, 4),
             tables => self.prefetch_in(place, tables),
@@ -303,7 +310,7 @@ impl<V: Variant> Table<V> {
 
     /// [`prefetch`](Self::prefetch) for a number of tables that is known where this is inlined.
     #[inline(always)]
-    fn prefetch_in(&self, place: Place, tables: usize) {
+    fn prefetch_in(&self, place: CuckooPlace, tables: usize) {
         for table in 0..tables {
             self.slots.prefetch(self.first_slot(place, table));
         }
@@ -313,7 +320,7 @@ impl<V: Variant> Table<V> {
     pub(super) fn verify(&self, len: usize) -> Result<(), InvariantError> {
         let fingerprint = low_mask(self.fingerprint_bits());
         let (mut occupied, mut selected) = (0, 0);
-        for slot in 0..self.shape.slots() {
+        for slot in 0..self.layout.slots() {
             let value = self.slots.get(slot);
             ensure!(value == 0 || value & fingerprint != 0, "slot {slot} has a selector but no fingerprint");
             occupied += usize::from(value != 0);

@@ -2,13 +2,13 @@
 
 use std::fmt::Debug;
 
-use super::place::{Place, scale};
-use super::shape::Shape;
+use super::layout::CuckooLayout;
+use super::place::{CuckooPlace, scale};
 
 /// A member of the cuckoo family, as a name to choose with: it has no value of interest.
 ///
 /// [`Plain`], [`Cuckooing`], [`Cyclic`], [`Swapping`] and [`PartialKey`] are all there are.
-pub trait Variant: sealed::Sealed + Debug + Clone + Copy + 'static {
+pub trait Variant: sealed::Sealed + Debug + Clone + Copy + PartialEq + Send + Sync + 'static {
     /// Tables (k) and slots per bin (b), unless the builder is told otherwise.
     const SHAPE: (usize, usize);
     /// The smallest bin that the variant makes sense with.
@@ -54,7 +54,7 @@ mod sealed {
 }
 
 /// The variant of [`CuckooFilter`](super::CuckooFilter): repairs nothing.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain;
 
 impl Variant for Plain {
@@ -62,7 +62,7 @@ impl Variant for Plain {
 }
 
 /// The variant of [`CuckooingFilter`](super::CuckooingFilter): a colliding key moves on to its next table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cuckooing;
 
 impl Variant for Cuckooing {
@@ -72,7 +72,7 @@ impl Variant for Cuckooing {
 
 /// The variant of [`CyclicFilter`](super::CyclicFilter): `S` selector bits a slot choose the fingerprint
 /// function.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cyclic<const S: u32>;
 
 impl<const S: u32> Variant for Cyclic<S> {
@@ -85,7 +85,7 @@ impl<const S: u32> Variant for Cyclic<S> {
 }
 
 /// The variant of [`SwappingFilter`](super::SwappingFilter): the fingerprint depends on the slot of the bin.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Swapping;
 
 impl Variant for Swapping {
@@ -96,7 +96,7 @@ impl Variant for Swapping {
 }
 
 /// The variant of [`PartialKeyCuckooFilter`](super::PartialKeyCuckooFilter): needs no remote.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartialKey;
 
 impl Variant for PartialKey {
@@ -106,37 +106,37 @@ impl Variant for PartialKey {
 
 /// The bin of a key in table `table`.
 #[inline]
-pub(super) fn bin<V: Variant>(place: Place, table: usize, shape: &Shape) -> usize {
+pub(super) fn bin<V: Variant>(place: CuckooPlace, table: usize, layout: &CuckooLayout) -> usize {
     if V::PARTIAL_KEY {
-        let stride = stride(place.fingerprint(0, shape.width), shape);
-        partial_bin(place.bin(0, shape.bins), stride, table, shape)
+        let stride = stride(place.fingerprint(0, layout.width), layout);
+        partial_bin(place.bin(0, layout.bins), stride, table, layout)
     } else {
-        place.bin(table, shape.bins)
+        place.bin(table, layout.bins)
     }
 }
 
 /// How far apart the bins of a key with this fingerprint lie in neighbouring tables, if partial keys are used.
 #[inline]
-pub(super) fn stride(fingerprint: u64, shape: &Shape) -> usize {
+pub(super) fn stride(fingerprint: u64, layout: &CuckooLayout) -> usize {
     // Two rounds, because consecutive fingerprints must not get consecutive strides.
     let word = (fingerprint.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ fingerprint << 32)
         .wrapping_mul(0xd6e8_feb8_6659_fd93);
-    scale(word, shape.bins)
+    scale(word, layout.bins)
 }
 
 /// The bin in table `table`, `table` strides behind the bin in the first table, wrapping around.
 #[inline]
-pub(super) fn partial_bin(first: usize, stride: usize, table: usize, shape: &Shape) -> usize {
+pub(super) fn partial_bin(first: usize, stride: usize, table: usize, layout: &CuckooLayout) -> usize {
     // Each addition stays below twice the number of bins, so one subtraction wraps it.
     (0..table).fold(first, |bin, _| {
         let next = bin + stride;
-        if next >= shape.bins { next - shape.bins } else { next }
+        if next >= layout.bins { next - layout.bins } else { next }
     })
 }
 
 /// The bin in the first table of a key that lies in bin `bin` of table `table`: undoes [`partial_bin`].
-pub(super) fn first_bin(bin: usize, stride: usize, table: usize, shape: &Shape) -> usize {
-    (0..table).fold(bin, |bin, _| if bin >= stride { bin - stride } else { bin + shape.bins - stride })
+pub(super) fn first_bin(bin: usize, stride: usize, table: usize, layout: &CuckooLayout) -> usize {
+    (0..table).fold(bin, |bin, _| if bin >= stride { bin - stride } else { bin + layout.bins - stride })
 }
 
 #[cfg(test)]
@@ -148,14 +148,14 @@ mod tests {
     fn the_first_bin_is_found_from_every_other() {
         let mut random = Random::new(5);
         for bins in [1, 2, 3, 1000, 4097] {
-            let shape = Shape { tables: 8, bin_slots: 1, bins, width: 8 };
+            let layout = CuckooLayout { tables: 8, bin_slots: 1, bins, width: 8 };
             for _ in 0..500 {
-                let stride = stride(1 + random.below(255), &shape);
+                let stride = stride(1 + random.below(255), &layout);
                 let first = random.below(bins as u64) as usize;
                 for table in 0..8 {
-                    let bin = partial_bin(first, stride, table, &shape);
+                    let bin = partial_bin(first, stride, table, &layout);
                     assert!(bin < bins);
-                    assert_eq!(first_bin(bin, stride, table, &shape), first);
+                    assert_eq!(first_bin(bin, stride, table, &layout), first);
                 }
             }
         }

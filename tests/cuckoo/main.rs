@@ -5,13 +5,12 @@
 //! too, and prints the figures.
 
 mod load;
-mod random;
 mod rates;
 mod support;
 mod trace;
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
-use besom::{Adaptive, CuckooBuilder, Filter, Key, MemoryRemote};
+use besom::{Adaptive, CuckooFilterBuilder, Filter, Key, MemoryRemote};
 
 /// Whether the large sizes are wanted.
 fn is_full() -> bool {
@@ -26,7 +25,7 @@ struct Stored<V: AdaptiveVariant> {
 
 impl<V: AdaptiveVariant> Stored<V> {
     /// Builds the filter and inserts all keys.
-    fn new<K: Key>(builder: CuckooBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
+    fn new<K: Key>(builder: CuckooFilterBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
         let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
         for key in keys {
             assert!(filter.insert(&key, &mut remote).unwrap(), "the keys are different");
@@ -43,3 +42,14 @@ impl<V: AdaptiveVariant> Stored<V> {
         accepted
     }
 }
+
+/// Every filter of the family can be shared between threads.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<besom::CuckooFilter>();
+    is_shared::<besom::CuckooingFilter>();
+    is_shared::<besom::CyclicFilter<2>>();
+    is_shared::<besom::SwappingFilter>();
+    is_shared::<besom::PartialKeyCuckooFilter>();
+    is_shared::<CuckooFilterBuilder<besom::cuckoo::Plain>>();
+};

@@ -4,15 +4,15 @@
 use std::collections::HashSet;
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
-use besom::{CuckooBuilder, Filter};
+use besom::testing::Random;
+use besom::{CuckooFilterBuilder, Filter};
 
-use crate::random::Random;
 use crate::{Stored, is_full, trace};
 
 /// Keys that are not stored; stored ones are small.
 const STRANGERS: u64 = 1 << 40;
 
-fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooBuilder<V> {
+fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooFilterBuilder<V> {
     AdaptiveCuckooFilter::<V>::builder().capacity(keys).seed(seed)
 }
 
@@ -20,7 +20,7 @@ fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooBuilder<V> {
 fn small_support<V: AdaptiveVariant>(keys: u64, slot_bits: u32) -> usize {
     let builder = builder::<V>(keys as usize, 7).four_by_one().slot_bits(slot_bits);
     let mut stored = Stored::new(builder, 0..keys);
-    let mut random = Random(9);
+    let mut random = Random::new(9);
     let queries = (0..10 * keys).map(|_| STRANGERS + random.below(keys / 10));
     queries.filter(|key| stored.is_false_positive(key)).count()
 }
@@ -125,7 +125,7 @@ fn mean_halves<V: AdaptiveVariant>(keys: u64, slot_bits: u32, trials: u64) -> [f
     for seed in 0..trials {
         let builder = builder::<V>(keys as usize, seed).shape(2, 1).max_load(0.5).slot_bits(slot_bits);
         let mut stored = Stored::new(builder, 0..keys);
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         for half in &mut total {
             let queries = (0..keys / 2).map(|_| STRANGERS + random.below(256));
             *half += queries.filter(|key| stored.is_false_positive(key)).count();

@@ -1,23 +1,28 @@
 //! A packet trace in small: flows of Zipf sizes, the packets of a flow close together.
 
-use crate::random::Random;
+use besom::testing::Random;
 
 /// The packets of a trace, each as the number of its flow.
 ///
 /// The flow of rank r has `flows`/r^1.04 packets, at least 1, which makes half of the flows single packets and
 /// about ten packets a flow. A flow begins at a random time and lasts for a random, mostly short part of the trace.
 pub(crate) fn packets(flows: u64, seed: u64) -> Vec<u64> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut packets: Vec<(f64, u64)> = Vec::new();
     for rank in 1..=flows {
         let size = (0.5 * flows as f64 / (rank as f64).powf(1.04)).ceil() as u64;
-        let start = random.fraction();
-        let duration = random.fraction().powi(4);
+        let start = fraction(&mut random);
+        let duration = fraction(&mut random).powi(4);
         let flow = random.next();
-        packets.extend((0..size).map(|_| (start + duration * random.fraction(), flow)));
+        packets.extend((0..size).map(|_| (start + duration * fraction(&mut random), flow)));
     }
     packets.sort_by(|a, b| a.0.total_cmp(&b.0));
     packets.into_iter().map(|(_, flow)| flow).collect()
+}
+
+/// A number from 0 up to 1, exclusively.
+fn fraction(random: &mut Random) -> f64 {
+    (random.next() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
 
+use crate::cuckoo::layout::CuckooLayout;
 use crate::cuckoo::search::{BUDGET, Search, World};
-use crate::cuckoo::shape::Shape;
 use crate::testing::Random;
 
 /// Keys by number; each has one bin per table.
 struct Town {
-    shape: Shape,
+    layout: CuckooLayout,
     bins: Vec<Vec<usize>>,
     owners: Vec<Option<usize>>,
 }
@@ -27,7 +27,7 @@ impl World for Town {
     }
 
     fn first_slot(&self, item: usize, table: usize) -> usize {
-        self.shape.first_slot(table, self.bins[item][table])
+        self.layout.first_slot(table, self.bins[item][table])
     }
 }
 
@@ -35,9 +35,9 @@ impl Town {
     /// How many moves the shortest chain has, by flooding slot by slot.
     fn shortest(&self, newcomer: usize) -> Option<usize> {
         let slots_of = |key: usize| {
-            (0..self.shape.tables).flat_map(move |table| {
+            (0..self.layout.tables).flat_map(move |table| {
                 let first = self.first_slot(key, table);
-                first..first + self.shape.bin_slots
+                first..first + self.layout.bin_slots
             })
         };
         let mut queue: VecDeque<(usize, usize)> = slots_of(newcomer).map(|slot| (slot, 1)).collect();
@@ -59,13 +59,13 @@ fn chains_are_shortest_and_found_whenever_they_exist() {
     for (tables, bin_slots) in [(2, 1), (4, 1), (2, 4), (3, 2)] {
         let mut longest = 0;
         for bins in 1..24 {
-            let shape = Shape { tables, bin_slots, bins, width: 8 };
-            let mut town = Town { shape, bins: Vec::new(), owners: vec![None; shape.slots()] };
+            let layout = CuckooLayout { tables, bin_slots, bins, width: 8 };
+            let mut town = Town { layout, bins: Vec::new(), owners: vec![None; layout.slots()] };
             let mut seated = 0;
-            for newcomer in 0..shape.slots() + 3 {
+            for newcomer in 0..layout.slots() + 3 {
                 town.bins.push((0..tables).map(|_| random.below(bins as u64) as usize).collect());
                 let shortest = town.shortest(newcomer);
-                let Ok(found) = search.run(&mut town, &shape, newcomer, 0..tables, BUDGET);
+                let Ok(found) = search.run(&mut town, &layout, newcomer, 0..tables, BUDGET);
                 assert_eq!(found.then(|| search.moves().count()), shortest);
                 seated += usize::from(found);
                 longest = longest.max(shortest.unwrap_or(0));
@@ -74,7 +74,7 @@ fn chains_are_shortest_and_found_whenever_they_exist() {
                 }
                 assert_eq!(town.owners.iter().flatten().collect::<BTreeSet<_>>().len(), seated);
                 assert!(town.owners.iter().enumerate().all(|(slot, owner)| owner.is_none_or(|owner| {
-                    let (table, bin) = shape.bin_of(slot);
+                    let (table, bin) = layout.bin_of(slot);
                     town.bins[owner][table] == bin
                 })));
             }

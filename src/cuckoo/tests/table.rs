@@ -1,17 +1,17 @@
 //! Catches: a fast way through a bin that sees something else than the slow one.
 
 use crate::Digest;
-use crate::cuckoo::place::Place;
-use crate::cuckoo::shape::Shape;
-use crate::cuckoo::table::{Look, Table};
+use crate::cuckoo::layout::CuckooLayout;
+use crate::cuckoo::place::CuckooPlace;
+use crate::cuckoo::table::{Look, SlotTable};
 use crate::cuckoo::{Cuckooing, Cyclic, PartialKey, Swapping, Variant};
 use crate::testing::Random;
 
 /// Slot by slot, by the definition.
-fn look_slowly<V: Variant>(table: &Table<V>, place: Place) -> (bool, Vec<usize>) {
-    let shape = table.shape();
-    let bins = (0..shape.tables).map(|number| table.first_slot(place, number));
-    let slots: Vec<usize> = bins.flat_map(|first| first..first + shape.bin_slots).collect();
+fn look_slowly<V: Variant>(table: &SlotTable<V>, place: CuckooPlace) -> (bool, Vec<usize>) {
+    let layout = table.layout();
+    let bins = (0..layout.tables).map(|number| table.first_slot(place, number));
+    let slots: Vec<usize> = bins.flat_map(|first| first..first + layout.bin_slots).collect();
     let hit = slots.iter().any(|&slot| !table.is_vacant(slot) && table.holds(slot, place));
     (hit, slots.into_iter().filter(|&slot| table.is_vacant(slot)).collect())
 }
@@ -22,16 +22,16 @@ fn compare<V: Variant>() {
     for tables in 2..=5 {
         for bin_slots in 1..=5 {
             for width in [2, 3, 8, 11, 12, 14, 16, 24, 32].map(|width| width + V::SELECTOR_BITS) {
-                let shape = Shape { tables, bin_slots, bins: 13, width };
-                let mut table = Table::<V>::new(shape).unwrap();
+                let layout = CuckooLayout { tables, bin_slots, bins: 13, width };
+                let mut table = SlotTable::<V>::new(layout).unwrap();
                 for _ in 0..400 {
-                    let place = Place::new(Digest { hi: random.next(), lo: random.next() });
+                    let place = CuckooPlace::new(Digest { hi: random.next(), lo: random.next() });
                     let (hit, vacant) = look_slowly(&table, place);
                     let Look { hit: seen, vacancy } = table.look(place);
-                    assert_eq!((hit, hit), (seen, table.contains(place)), "{shape:?}");
+                    assert_eq!((hit, hit), (seen, table.contains(place)), "{layout:?}");
                     assert_eq!(hit, !table.hits(place).is_empty());
-                    assert_eq!(vacancy.is_none(), vacant.is_empty(), "{shape:?}");
-                    assert!(vacancy.is_none_or(|slot| vacant.contains(&slot)), "{shape:?}");
+                    assert_eq!(vacancy.is_none(), vacant.is_empty(), "{layout:?}");
+                    assert!(vacancy.is_none_or(|slot| vacant.contains(&slot)), "{layout:?}");
                     hits += u32::from(hit);
                     full += u32::from(vacant.is_empty());
                     match vacancy {
@@ -39,7 +39,7 @@ fn compare<V: Variant>() {
                             table.put(slot, place, random.below(1 << V::SELECTOR_BITS));
                             assert!(table.contains(place) && table.hits(place).contains(&slot));
                         }
-                        None => table.erase(random.below(shape.slots() as u64) as usize),
+                        None => table.erase(random.below(layout.slots() as u64) as usize),
                     }
                 }
             }

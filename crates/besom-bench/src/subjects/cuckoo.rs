@@ -1,7 +1,7 @@
 //! The cuckoo family: all members with the slots that the shape asks for.
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping, Variant};
-use besom::{CuckooBuilder, PartialKeyCuckooFilter};
+use besom::{CuckooFilterBuilder, PartialKeyCuckooFilter};
 
 use super::besom::{adaptive_with_keys, plain};
 use crate::subject::{Entry, Shape};
@@ -64,7 +64,7 @@ fn entry<V: AdaptiveVariant>(
     })
 }
 
-fn configured<V: Variant>(builder: CuckooBuilder<V>, shape: &Shape) -> CuckooBuilder<V> {
+fn configured<V: Variant>(builder: CuckooFilterBuilder<V>, shape: &Shape) -> CuckooFilterBuilder<V> {
     builder
         .capacity(shape.items)
         .max_load(shape.load.min(HIGHEST_LOAD))

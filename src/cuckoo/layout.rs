@@ -10,7 +10,7 @@ use crate::BuildError;
 ///         |<------ first table -------->||<------ second table ----…
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct CuckooLayout {
     pub(super) tables: usize,
     pub(super) bin_slots: usize,
     /// Bins of one table.
@@ -22,7 +22,7 @@ pub(super) struct Shape {
 /// More slots than any machine has memory for, and few enough that no sum overflows.
 const MAX_SLOTS: f64 = (1_u64 << 44) as f64;
 
-impl Shape {
+impl CuckooLayout {
     pub(super) const MAX_TABLES: usize = 8;
     pub(super) const MAX_BIN: usize = 8;
 
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn slots_and_bins_are_inverse() {
-        let shape = Shape { tables: 3, bin_slots: 5, bins: 7, width: 8 };
-        for slot in 0..shape.slots() {
-            let (table, bin) = shape.bin_of(slot);
-            let first = shape.first_slot(table, bin);
+        let layout = CuckooLayout { tables: 3, bin_slots: 5, bins: 7, width: 8 };
+        for slot in 0..layout.slots() {
+            let (table, bin) = layout.bin_of(slot);
+            let first = layout.first_slot(table, bin);
             assert!((first..first + 5).contains(&slot));
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     fn every_capacity_fits_at_its_load() {
         for capacity in 1..3000 {
             for shape in [(2, 4), (4, 1), (3, 2)] {
-                let slots = Shape::new(shape, capacity, 0.95, 8).unwrap().slots();
+                let slots = CuckooLayout::new(shape, capacity, 0.95, 8).unwrap().slots();
                 let least = (capacity as f64 / 0.95).ceil() as usize;
                 assert!((least..least + shape.0 * shape.1).contains(&slots));
             }

@@ -1,0 +1,55 @@
+//! Where in the remote the keys of the slots lie.
+
+/// Twice as many addresses as slots: the keys lie in one half of them, in the order of the slots. A rehash copies
+/// them to the other half and then changes over, so that a failure at any point leaves one half whole.
+///
+/// ```text
+/// addresses   0 … slots−1 | slots … 2·slots−1
+///             first half  | second half, from the first rehash on; then the first again
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Addresses {
+    /// The address of slot 0: 0, or the number of slots.
+    first: u64,
+    slots: u64,
+}
+
+impl Addresses {
+    /// The first half: addresses are slot numbers.
+    pub(super) fn new(slots: usize) -> Self {
+        Self { first: 0, slots: slots as u64 }
+    }
+
+    /// The half that is not in use.
+    pub(super) fn other(self) -> Self {
+        Self { first: self.slots - self.first, ..self }
+    }
+
+    /// The address of a slot.
+    #[inline]
+    pub(super) fn of(self, slot: usize) -> u64 {
+        self.first + slot as u64
+    }
+
+    /// The slot of an address; `None` if it is not in the half in use.
+    pub(super) fn slot(self, address: u64) -> Option<usize> {
+        let slot = address.checked_sub(self.first)?;
+        (slot < self.slots).then_some(slot as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_halves_lie_side_by_side() {
+        let (first, second) = (Addresses::new(10), Addresses::new(10).other());
+        assert_eq!((first.of(3), second.of(3), second.other()), (3, 13, first));
+        for address in 0..30 {
+            assert_eq!(first.slot(address), (address < 10).then_some(address as usize));
+            assert_eq!(second.slot(address), (10..20).contains(&address).then(|| address as usize - 10));
+        }
+        assert_eq!((first.slot(u64::MAX), second.slot(u64::MAX)), (None, None));
+    }
+}

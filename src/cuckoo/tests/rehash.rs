@@ -1,0 +1,119 @@
+//! Catches: a rehash that keeps the old hash functions, holds all keys in memory, or loses some of them when the remote
+//! fails half-way.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::cuckoo::{
+    AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, Swapping,
+};
+use crate::testing::{CountingRemote, Fault, Faults, Faulty};
+use crate::{Adaptive, AdaptiveError, CuckooFilter, Filter, MemoryRemote, Resync};
+
+fn filled<V: AdaptiveVariant>(
+    builder: CuckooFilterBuilder<V>,
+    keys: u32,
+) -> (AdaptiveCuckooFilter<V>, MemoryRemote) {
+    let mut filter = builder.capacity(keys as usize).seed(5_u64).build().unwrap();
+    let mut remote = MemoryRemote::new();
+    (0..keys).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+    (filter, remote)
+}
+
+#[test]
+fn the_hash_functions_are_new_each_time() {
+    let (mut filter, mut remote) = filled(CuckooFilter::builder(), 200);
+    let digest = filter.digest(b"key");
+    let mut places = vec![filter.place(digest)];
+    for round in 1..=4 {
+        assert!(filter.rehash(None, None, &mut remote).unwrap());
+        assert_eq!(filter.stats().rebuilds, round);
+        assert!(!places.contains(&filter.place(digest)), "round {round} has old hash functions");
+        places.push(filter.place(digest));
+        // The keys lie in the other half of the addresses now, and all of them.
+        let half = (round % 2) * filter.stats().slots as u64;
+        assert!(
+            remote.iter().all(|(address, _)| (half..half + filter.stats().slots as u64).contains(&address))
+        );
+        assert_eq!(remote.len(), 200);
+        filter.verify_remote(&mut remote).unwrap();
+        assert!((0..200_u32).all(|key| filter.contains(&key)));
+    }
+    assert!(!places.contains(&filter.emptied().unwrap().place(digest)), "a rebuild has old hash functions");
+}
+
+/// New hash functions are of no use if the keys that found no room find none again.
+#[test]
+fn keys_that_do_not_fit_by_the_old_hash_functions_fit_by_new_ones() {
+    let mut rehashes = 0;
+    for seed in 0..300_u64 {
+        let builder = AdaptiveCuckooFilter::<Cuckooing>::builder().shape(2, 1);
+        let mut filter = builder.capacity(40).seed(seed).build().unwrap();
+        let mut remote = MemoryRemote::new();
+        (0..40_u32).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+        rehashes += filter.stats().rebuilds;
+    }
+    assert!(rehashes > 8, "{rehashes} rehashes");
+}
+
+#[test]
+fn keys_are_moved_in_groups() {
+    let keys = 2000;
+    let (mut filter, remote) = filled(CuckooFilter::builder(), keys);
+    let mut remote = CountingRemote::new(remote);
+    assert!(filter.rehash(None, None, &mut remote).unwrap());
+    let accesses = remote.accesses();
+    let groups = u64::from(keys).div_ceil(256);
+    // One scan for the digests, one for the old lists; each key is read twice, pushed once and removed once.
+    assert_eq!((accesses.scans, accesses.reads), (2, 2 * u64::from(keys)));
+    assert_eq!((accesses.writes, accesses.changes), (2 * groups, 2 * u64::from(keys)));
+}
+
+/// Every access in turn goes wrong in every way.
+fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
+    let (filter, remote) = filled(builder, 20);
+    let (mut before_switch, mut after_switch, mut littered) = (0, 0, 0);
+    for fault in Fault::HONEST {
+        for access in 0.. {
+            let mut filter = filter.clone();
+            let mut remote = Faulty::new(remote.clone(), Faults::none());
+            remote.faults.light_fuse(access, fault);
+            let outcome = catch_unwind(AssertUnwindSafe(|| filter.rehash(None, None, &mut remote)));
+            if matches!(outcome, Ok(Ok(true))) && remote.faults.total() == 0 {
+                break;
+            }
+            if filter.stats().rebuilds == 0 {
+                before_switch += 1;
+            } else {
+                after_switch += 1;
+            }
+            assert!((0..20_u32).all(|key| filter.contains(&key)), "a key is lost");
+            filter.verify().unwrap();
+            let remote = &mut remote.inner;
+            match filter.verify_remote(remote) {
+                Ok(()) => {}
+                Err(AdaptiveError::Inconsistent { expected: 0, .. }) => littered += 1,
+                Err(error) => panic!("{error}"),
+            }
+            // Copies that are left over are in nobody's way, and gone after the way back.
+            let key = remote.len() as u32;
+            assert!(
+                filter.remove(&3_u32, remote).unwrap() && filter.insert(&3_u32, remote).unwrap(),
+                "{key}"
+            );
+            assert_eq!(filter.resync(&[], remote).unwrap(), Resync::Agreed);
+            filter.verify_remote(remote).unwrap();
+            assert_eq!(remote.len(), 20);
+        }
+    }
+    assert!(
+        before_switch > 50 && after_switch > 50 && littered > 50,
+        "{before_switch} {after_switch} {littered}"
+    );
+}
+
+#[test]
+fn a_failure_at_any_access_loses_nothing() {
+    fail_everywhere(CuckooFilter::builder());
+    fail_everywhere(AdaptiveCuckooFilter::<Cyclic<2>>::builder());
+    fail_everywhere(AdaptiveCuckooFilter::<Swapping>::builder());
+}
