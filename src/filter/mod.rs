@@ -24,5 +24,6 @@ pub use dynamic::{
 pub use growable::Growable;
 pub use plain::{Insert, RemovalDisabled, Remove};
 pub use query::Filter;
+pub(crate) use rebuild::Grouped;
 pub use rebuild::RebuildError;
 pub use stats::{Adaptation, FilterStats};

@@ -100,6 +100,18 @@ impl Table {
         Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
     }
 
+    /// What [`new`](Self::new) makes: blocks, slots of a block, and the memory in bits.
+    pub(crate) fn size(slots: u64, remainder_bits: u32, coded: bool) -> (usize, usize, usize) {
+        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+        let blocks = shape.split(slots - 1).0 + 2;
+        (blocks, shape.slots() as usize, blocks.saturating_mul(shape.words() * 64))
+    }
+
+    /// The slots of a block of a table with codes.
+    pub(crate) fn coded_slots_per_block(remainder_bits: u32) -> u32 {
+        Geometry::coded(remainder_bits).slots()
+    }
+
     /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
     pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
