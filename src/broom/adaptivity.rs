@@ -15,7 +15,7 @@
 
 use crate::bits::{BitString, Strings, StringsMut, low_mask};
 use crate::quotient::{Shift, Table};
-use crate::{InvariantError, error::ensure};
+use crate::{BuildError, InvariantError, error::ensure};
 
 /// Blocks of a section.
 pub(super) const SECTION: usize = 16;
@@ -71,13 +71,21 @@ impl Section {
 }
 
 impl Adaptivity {
-    /// Empty strings for all slots of a table.
-    pub(super) fn new(table: &Table) -> Self {
-        let slots_per_block = table.slots_per_block() as usize;
+    /// Empty strings for all slots of a table of so many blocks.
+    pub(super) fn new(blocks: usize, slots_per_block: usize) -> Result<Self, BuildError> {
         let mut empty =
             Self { in_use: Vec::new(), sections: Vec::new(), slots_per_block, bits: 0, strings: 0 };
-        empty.resize(table.blocks().div_ceil(SECTION));
-        empty
+        let sections = blocks.div_ceil(SECTION);
+        let bytes = Self::size_in_bits(blocks) / 8;
+        empty.in_use.try_reserve_exact(sections).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        empty.sections.try_reserve_exact(sections).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        empty.resize(sections);
+        Ok(empty)
+    }
+
+    /// The memory that [`new`](Self::new) takes, in bits.
+    pub(super) fn size_in_bits(blocks: usize) -> usize {
+        blocks.div_ceil(SECTION) * (size_of::<Option<Box<Section>>>() + size_of::<u16>()) * 8
     }
 
     fn resize(&mut self, sections: usize) {
@@ -99,7 +107,8 @@ impl Adaptivity {
     pub(super) fn memory_bits(&self) -> usize {
         let section = |section: &Section| size_of::<Section>() + section.words.capacity() * 8;
         let heap: usize = self.sections.iter().flatten().map(|boxed| section(boxed)).sum();
-        (heap + self.sections.capacity() * 8 + self.in_use.capacity() * 2) * 8
+        let pointers = self.sections.capacity() * size_of::<Option<Box<Section>>>();
+        (heap + pointers + self.in_use.capacity() * size_of::<u16>()) * 8
     }
 
     /// Whether a block has no adaptivity bits.

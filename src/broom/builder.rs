@@ -2,11 +2,12 @@
 
 use std::marker::PhantomData;
 
-use crate::quotient::fraction_bits;
+use crate::quotient::{fraction_bits, slots_for};
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
 use super::filter::BroomFilter;
-use super::fingerprint::Shape;
+use super::fingerprint::Remainders;
+use super::local::Local;
 
 /// The load up to which the filter is filled unless the builder says otherwise.
 const DEFAULT_LOAD: f64 = 0.90;
@@ -17,8 +18,8 @@ const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
 /// The false-positive rate unless the builder says otherwise.
 const DEFAULT_RATE: f64 = 1.0 / 256.0;
 
-/// Remainders of so many bits and more are large: they are cut into a signature and a rest. See the module
-/// documentation for the measurement behind it.
+/// Remainders of so many bits and more are large: they are cut into a signature and a rest. The module's
+/// documentation says why here.
 pub(super) const LARGE: u32 = 12;
 
 /// The signature of a large remainder: as many bits as the fastest table has.
@@ -32,15 +33,17 @@ const REMAINDER_BITS: std::ops::RangeInclusive<u32> = 3..=48;
 /// ```
 /// use besom::{BroomFilter, Filter};
 ///
-/// let filter = BroomFilter::builder().capacity(10_000).false_positive_rate(1e-6).seed(7_u64).build()?;
-/// assert_eq!(filter.capacity(), 10_000);
+/// let builder = BroomFilter::builder().capacity(10_000).false_positive_rate(1e-6).seed(7_u64);
+/// let bits = builder.size_in_bits()?;
+/// let filter = builder.build()?;
+/// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, bits));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until build is called"]
 pub struct BroomFilterBuilder<H = Xxh3> {
     capacity: usize,
-    max_capacity: Option<usize>,
+    growable: bool,
     rate: f64,
     load: f64,
     seed: Option<Seed>,
@@ -50,7 +53,7 @@ pub struct BroomFilterBuilder<H = Xxh3> {
 impl BroomFilterBuilder<Xxh3> {
     pub(super) fn new() -> Self {
         let (rate, load) = (DEFAULT_RATE, DEFAULT_LOAD);
-        Self { capacity: 0, max_capacity: None, rate, load, seed: None, hasher: PhantomData }
+        Self { capacity: 0, growable: false, rate, load, seed: None, hasher: PhantomData }
     }
 }
 
@@ -61,11 +64,10 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
-    /// the way. Growing reads every key from the remote and writes all of them back: it is the one operation
-    /// that is not pauseless.
-    pub fn growable_to(mut self, keys: usize) -> Self {
-        self.max_capacity = Some(keys);
+    /// Lets a full filter double instead of refusing keys. It meets the requested rate all the way. Doubling reads every
+    /// key from the remote and writes all of them anew: it is the one operation that is not pauseless.
+    pub fn growable(mut self) -> Self {
+        self.growable = true;
         self
     }
 
@@ -91,8 +93,20 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 
     /// Another hash function.
     pub fn hasher<G: KeyHasher>(self) -> BroomFilterBuilder<G> {
-        let Self { capacity, max_capacity, rate, load, seed, .. } = self;
-        BroomFilterBuilder { capacity, max_capacity, rate, load, seed, hasher: PhantomData }
+        let Self { capacity, growable, rate, load, seed, .. } = self;
+        BroomFilterBuilder { capacity, growable, rate, load, seed, hasher: PhantomData }
+    }
+
+    /// The memory that the filter will take while it has neither repairs nor ghosts, in bits: the
+    /// [`bits`](crate::FilterStats::bits) of its statistics.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build), for the parameters alone.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        let blueprint = self.blueprint()?;
+        let slots = blueprint.slots(self.capacity)?;
+        Ok(Local::<H>::size_in_bits(slots, blueprint.remainders, blueprint.load))
     }
 
     /// The filter.
@@ -101,36 +115,37 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<BroomFilter<H>, BuildError> {
-        let max_capacity = self.max_capacity.unwrap_or(self.capacity).max(self.capacity);
-        let remainder_bits = remainder_bits(self.rate, self.load)?;
-        let table_bits = if remainder_bits >= LARGE { SIGNATURE_BITS } else { remainder_bits };
-        let plan = Plan { remainder_bits, table_bits, load: self.load };
-        plan.shape(max_capacity)?;
+        let blueprint = self.blueprint()?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        BroomFilter::from_plan(plan, self.capacity, max_capacity, hasher, 0)
+        BroomFilter::from_blueprint(blueprint, self.capacity, self.growable, hasher, 0)
+    }
+
+    fn blueprint(&self) -> Result<Blueprint, BuildError> {
+        let bits = remainder_bits(self.rate, self.load)?;
+        let table_bits = if bits >= LARGE { SIGNATURE_BITS } else { bits };
+        let remainders = Remainders { table_bits, rest_bits: bits - table_bits };
+        Ok(Blueprint { remainders, load: self.load })
     }
 }
 
 /// What stays the same when a filter grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Plan {
-    pub(super) remainder_bits: u32,
-    /// As many of them as stand in the table: all of a small remainder, the signature of a large one.
-    pub(super) table_bits: u32,
+pub(super) struct Blueprint {
+    pub(super) remainders: Remainders,
     pub(super) load: f64,
 }
 
-impl Plan {
-    /// The shape of a filter for so many keys.
-    pub(super) fn shape(self, capacity: usize) -> Result<Shape, BuildError> {
-        let slots = crate::quotient::slots_for(capacity, self.load)?;
-        let table_bits = self.table_bits;
+impl Blueprint {
+    /// The slots of a filter for so many keys.
+    pub(super) fn slots(self, capacity: usize) -> Result<u64, BuildError> {
+        let slots = slots_for(capacity, self.load)?;
+        let table_bits = self.remainders.table_bits;
         // All bits in the table come from the first hash word, behind the quotient.
         if table_bits > fraction_bits(slots) {
             let max = ((1_u64 << (64 - table_bits)) as f64 * self.load) as usize;
             return Err(BuildError::CapacityTooLarge { capacity, max });
         }
-        Ok(Shape { slots, table_bits, rest_bits: self.remainder_bits - table_bits })
+        Ok(slots)
     }
 }
 

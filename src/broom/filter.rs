@@ -3,14 +3,18 @@
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::quotient::{Answer, Place};
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FullError, InvariantError, Key, KeyHasher, Remote, Resync,
-    Xxh3,
+    AdaptiveError, BuildError, Change, Digest, FullError, Growable, InvariantError, Key, KeyHasher, Remote,
+    Resync, Xxh3,
 };
 
-use super::builder::{BroomFilterBuilder, Plan};
-use super::fingerprint::{Fingerprint, Local, Overflow, Spot};
+use super::builder::{Blueprint, BroomFilterBuilder};
+use super::elsewhere::Elsewhere;
+use super::fingerprint::{Fingerprint, Site, Spot};
+use super::growth::Leftovers;
 use super::level::Baseline;
-use super::transaction::{List, Outcome, atomically};
+use super::lists::Outcome;
+use super::local::Local;
+use super::transaction::atomically;
 
 /// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
 /// removing and inserting keys, not with any other sequence of operations.
@@ -27,6 +31,9 @@ use super::transaction::{List, Outcome, atomically};
 /// | `insert` | none; a few with probability below ε | 1 |
 /// | `remove` | 1 | 1 |
 /// | `adapt` | 1, and up to 12 for the keys that it carries to a fresh hash function | 1 |
+///
+/// (`remove` and `adapt` check the lists that they read: what a remote says that does not fit what is stored is
+/// answered with [`AdaptiveError::Inconsistent`].)
 ///
 /// Space: about 14 bits per key at the default rate of 1/256 and load 0.90, and the adaptivity bits.
 ///
@@ -48,11 +55,15 @@ use super::transaction::{List, Outcome, atomically};
 #[derive(Debug, Clone)]
 pub struct BroomFilter<H = Xxh3> {
     pub(super) local: Local<H>,
-    pub(super) plan: Plan,
+    pub(super) blueprint: Blueprint,
     pub(super) capacity: usize,
-    pub(super) max_capacity: usize,
-    adaptations: u64,
+    pub(super) growable: bool,
+    pub(super) adaptations: u64,
     pub(super) growths: u64,
+    /// The last generation of addresses that was written under.
+    pub(super) generations: u16,
+    /// Lists in the remote that are not the filter's any more.
+    pub(super) leftovers: Option<Leftovers>,
 }
 
 /// Where the keys of a [`BroomFilter`] are, and what keeping them there has cost.
@@ -62,7 +73,7 @@ pub struct BroomLevels {
     /// Keys in the primary table.
     pub primary: usize,
     /// Keys in the secondary table, or in the back yard if remainders are large.
-    pub overflow: usize,
+    pub elsewhere: usize,
     /// The share of all queries that have to look there too.
     pub hinted: f64,
     /// The most slots that any insertion or removal can touch in the primary table.
@@ -98,31 +109,35 @@ impl BroomFilter<Xxh3> {
 }
 
 impl<H: KeyHasher> BroomFilter<H> {
-    pub(super) fn from_plan(
-        plan: Plan,
+    pub(super) fn from_blueprint(
+        blueprint: Blueprint,
         capacity: usize,
-        max_capacity: usize,
+        growable: bool,
         hasher: H,
         phase: u64,
     ) -> Result<Self, BuildError> {
-        let local = Local::new(plan.shape(capacity)?, plan.load, hasher, phase)?;
-        Ok(Self { local, plan, capacity, max_capacity, adaptations: 0, growths: 0 })
+        let slots = blueprint.slots(capacity)?;
+        let local = Local::new(slots, blueprint.remainders, blueprint.load, hasher, phase)?;
+        let (generations, leftovers) = (0, None);
+        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, generations, leftovers })
     }
 
-    /// Where the keys are.
+    /// An empty filter of this capacity, with hash functions that were never used.
+    pub(super) fn anew(&self, capacity: usize) -> Result<Self, BuildError> {
+        let ((phase, _), hasher) = (self.local.functions.position(), self.hasher().clone());
+        Self::from_blueprint(self.blueprint, capacity, self.growable, hasher, phase + 2)
+    }
+
+    /// Where the keys are. All of it is counted as it happens, so asking costs nothing.
     pub fn levels(&self) -> BroomLevels {
         let (phase, frontier) = self.local.functions.position();
-        let longest_secondary_shift = match &self.local.overflow {
-            Overflow::Secondary(secondary) => secondary.level.longest_shift,
-            Overflow::BackYard(_) => 0,
-        };
         BroomLevels {
             primary: self.local.table().len(),
-            overflow: self.local.overflow_len(),
+            elsewhere: self.local.elsewhere.len(),
             hinted: self.local.hinted_share(),
             bound: self.local.primary.bound(),
             longest_shift: self.local.primary.longest_shift,
-            longest_secondary_shift,
+            longest_secondary_shift: self.local.elsewhere.longest_shift(),
             ghosts: self.local.ghosts.len(),
             phase,
             frontier: frontier as f64 / self.local.functions.walk() as f64,
@@ -134,16 +149,16 @@ impl<H: KeyHasher> BroomFilter<H> {
         AdaptiveError::OutOfMemory { bytes: self.local.memory_bits() / 8 }
     }
 
-    fn full(&self) -> FullError {
+    pub(super) fn full(&self) -> FullError {
         FullError { len: self.len(), capacity: self.capacity }
     }
 
     /// What quotient and remainder say of a query to which the primary table did not answer no. `None` if the whole
     /// hash is needed.
     #[inline]
-    fn settle(&self, place: Place, answer: Answer) -> Option<bool> {
+    fn judge(&self, place: Place, answer: Answer) -> Option<bool> {
         let (local, quotient) = (&self.local, place.quotient);
-        let Overflow::Secondary(secondary) = &local.overflow else { return None };
+        let Elsewhere::Secondary(secondary) = &local.elsewhere else { return None };
         if answer == Answer::Ask {
             let remainder = local.table().remainder_of(place.fraction);
             if !local.table().contains(quotient, remainder) {
@@ -163,8 +178,17 @@ impl<H: KeyHasher> BroomFilter<H> {
 
     #[inline(never)]
     fn contains_fully(&self, digest: Digest, place: Place, answer: Answer) -> bool {
-        self.settle(place, answer)
+        self.judge(place, answer)
             .unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
+    }
+
+    /// An insertion without growth.
+    pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        let fingerprint = self.local.fingerprint(self.digest(key));
+        match self.local.find(&fingerprint) {
+            None => self.insert_freely(key, &fingerprint, remote),
+            Some(_) => self.insert_colliding(key, &fingerprint, remote),
+        }
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
@@ -174,15 +198,14 @@ impl<H: KeyHasher> BroomFilter<H> {
         fingerprint: &Fingerprint,
         remote: &mut R,
     ) -> Outcome<bool, R> {
+        if self.len() >= self.capacity {
+            return Err(self.full().into());
+        }
         let len = self.local.free_length(fingerprint);
-        if self.len() >= self.capacity || !self.local.place(fingerprint, len) {
-            return self.grow_and_insert(key, remote);
-        }
-        let push = Change::Push { address: fingerprint.quotient(), key };
-        if let Err(error) = remote.apply(&[push]) {
-            self.local.unplace(fingerprint);
-            return Err(AdaptiveError::Remote(error));
-        }
+        let site = self.local.site(fingerprint).ok_or_else(|| self.full())?;
+        let address = self.local.address(fingerprint.quotient());
+        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
+        self.local.place(fingerprint, len, site);
         Ok(true)
     }
 
@@ -193,44 +216,28 @@ impl<H: KeyHasher> BroomFilter<H> {
         fingerprint: &Fingerprint,
         remote: &mut R,
     ) -> Outcome<bool, R> {
-        let (full, room) = (self.full(), self.len() < self.capacity);
-        let result = atomically(&mut self.local, remote, |steps| {
+        let full = self.full();
+        atomically(&mut self.local, remote, |steps| {
             let list = steps.list(fingerprint.quotient())?;
-            if list.iter().any(|stored| stored == key) {
+            if list.iter().any(|stored| stored.key == key) {
                 return Ok(false);
             }
-            if !room || !steps.place(fingerprint, key)? {
+            if full.len >= full.capacity || !steps.place(fingerprint, key)? {
                 return Err(full.into());
             }
             // The collision has cost adaptivity bits, so others are reclaimed.
             steps.advance()?;
             Ok(true)
-        });
-        match result {
-            Err(AdaptiveError::Full(_)) => self.grow_and_insert(key, remote),
-            result => result,
-        }
+        })
     }
+}
 
-    /// After a key of this address, which has the keys of `list` now, has gone from elsewhere.
-    fn refresh_hint<R: Remote>(&mut self, address: u64, list: List, remote: &mut R) {
-        let mut known = Some(list);
-        // A list that cannot be read leaves the flag as it is, which is no error of the removal.
-        let _ = self.local.refresh_hint(address, |_, at| {
-            if let Some(list) = known.take_if(|_| at == address) {
-                return Ok(list);
-            }
-            let mut list = Vec::new();
-            remote.read(at, &mut |key| list.push(key.to_vec())).map(|()| list)
-        });
-    }
-
-    fn grow_and_insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
-        if self.capacity >= self.max_capacity {
-            return Err(self.full().into());
-        }
-        self.grow(key, remote)?;
-        Ok(true)
+/// Filters are equal if they have the same parameters and hash functions, and hold the same fingerprints, on the same
+/// levels, and ghosts. What they have counted, and where their lists lie in the remote, does not matter.
+impl<H: KeyHasher> PartialEq for BroomFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        let parameters = |filter: &Self| (filter.blueprint, filter.capacity, filter.growable);
+        parameters(self) == parameters(other) && self.local == other.local
     }
 }
 
@@ -275,7 +282,7 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     }
 
     fn stats(&self) -> FilterStats {
-        let (items, slots) = (self.len(), self.local.shape.slots as usize);
+        let (items, slots) = (self.len(), self.local.table().slots() as usize);
         FilterStats {
             items,
             slots,
@@ -300,12 +307,12 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|key| {
-            let fingerprint = self.local.fingerprint(self.digest(key));
-            match self.local.find(&fingerprint) {
-                None => self.insert_freely(key, &fingerprint, remote),
-                Some(_) => self.insert_colliding(key, &fingerprint, remote),
+        key.with_bytes(|key| match self.insert_in_place(key, remote) {
+            Err(AdaptiveError::Full(_)) if self.growable => {
+                self.grow(remote)?;
+                self.insert_in_place(key, remote)
             }
+            result => result,
         })
     }
 
@@ -319,17 +326,14 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
             if self.local.find(&fingerprint).is_none() {
                 return Ok(false);
             }
-            let address = fingerprint.quotient();
-            let mut list = Vec::new();
-            let mut visit = |stored: &[u8]| list.push(stored.to_vec());
-            remote.read(address, &mut visit).map_err(AdaptiveError::Remote)?;
-            let Some(rank) = list.iter().position(|stored| stored == key) else { return Ok(false) };
+            let list = self.local.list(fingerprint.quotient(), remote)?;
+            let Some(rank) = list.iter().position(|stored| stored.key == key) else { return Ok(false) };
+            let (address, site) = (self.local.address(fingerprint.quotient()), list[rank].spot.site());
             remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
-            let (bits, primary) = self.local.unplace(&fingerprint);
+            let bits = self.local.take(&fingerprint, site);
             self.local.add_ghost(&fingerprint, bits);
-            if !primary {
-                list.remove(rank);
-                self.refresh_hint(address, list, remote);
+            if site != Site::Primary {
+                self.local.refresh_hint(fingerprint.quotient());
             }
             Ok(true)
         })
@@ -351,11 +355,11 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
                     steps.local.find(&fingerprint).map(|spot| (fingerprint, spot))
                 } {
                     let list = steps.list(fingerprint.quotient())?;
-                    if list.iter().any(|stored| stored == key) {
+                    if list.iter().any(|stored| stored.key == key) {
                         return Ok(Adaptation::NotFalsePositive);
                     }
-                    let owner = steps.owner(fingerprint.quotient(), &list, spot)?;
-                    if spot == Spot::BackYard || !steps.tell_apart(&owner, &fingerprint) {
+                    let owner = steps.owner(&list, spot, fingerprint.quotient())?;
+                    if matches!(spot, Spot::BackYard(_)) || !steps.tell_apart(&owner, &fingerprint) {
                         return Ok(Adaptation::Unfixable);
                     }
                     slots += 1;
@@ -374,25 +378,25 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let empty = self.emptied().map_err(|_| self.out_of_memory())?;
         remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        self.local = empty.local;
+        (self.local, self.generations, self.leftovers) = (empty.local, empty.generations, None);
         Ok(())
     }
 
-    fn verify_remote<R: Remote>(&self, _remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        Ok(())
+    /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        self.local.verify_remote(remote)
     }
 
     fn resync<R: Remote>(
         &mut self,
-        _addresses: &[u64],
-        _remote: &mut R,
+        addresses: &[u64],
+        remote: &mut R,
     ) -> Result<Resync, AdaptiveError<R::Error>> {
-        Ok(Resync::InQuestion { slots: 1 })
+        let full = self.full();
+        atomically(&mut self.local, remote, |steps| steps.resync(addresses, full))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
-        let (phase, _) = self.local.functions.position();
-        let hasher = self.local.functions.hasher().clone();
-        Self::from_plan(self.plan, self.capacity, self.max_capacity, hasher, phase + 2)
+        self.anew(self.capacity)
     }
 }

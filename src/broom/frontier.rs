@@ -19,7 +19,8 @@
 use crate::{KeyHasher, Remote};
 
 use super::functions::Which;
-use super::transaction::{Outcome, Transaction};
+use super::lists::Outcome;
+use super::transaction::Transaction;
 
 /// c: how many keys (ghosts included) an adaptation carries. The paper asks for more than 2.
 pub(super) const CARRIED: usize = 4;
@@ -73,40 +74,30 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
 
     /// Makes one step of the walk: moves the frontier over one address.
     fn pass(&mut self, step: u64) -> Outcome<Passed, R> {
-        let Some(address) = self.local.functions.step(step) else {
+        let Some(quotient) = self.local.functions.step(step) else {
             self.step_over(step);
             return Ok(Passed::Keys { carried: 0, examined: 0 });
         };
         let old = self.local.functions.number(Which::Old);
-        let mut carried = self.kill_ghosts(address, old);
-        let has_keys = self.local.table().run(address).is_some() || self.local.is_hinted(address);
-        let list = if has_keys { self.list(address)? } else { Vec::new() };
-        // A list that was read counts, even if the hint was for another address of the group.
-        let examined = list.len().max(usize::from(has_keys));
-        let hasher = self.local.functions.hasher();
-        let digests: Vec<_> = list.iter().map(|key| hasher.digest(key)).collect();
-        let leaving = |rank: &usize| {
-            let digest = digests[*rank];
-            self.local.functions.side(digest) == Which::Old
-                && self.local.fingerprint_under(digest, Which::Old).quotient() == address
-        };
-        let leaving: Vec<usize> = (0..list.len()).filter(leaving).collect();
+        let mut carried = self.kill_ghosts(quotient, old);
+        let list = if self.local.stored_at(quotient) > 0 { self.list(quotient)? } else { Vec::new() };
+        let leaving: Vec<usize> = (0..list.len())
+            .filter(|&rank| self.local.functions.side(list[rank].fingerprint.digest) == Which::Old)
+            .collect();
         // The last one first, so that the ranks of the others stay.
         for &rank in leaving.iter().rev() {
-            let fingerprint = self.local.fingerprint_under(digests[rank], Which::Old);
-            self.unplace(&fingerprint, rank, &list[rank]);
+            self.take(&list[rank], rank);
         }
         // From here on they are new: the side of the frontier says so, to everyone.
         self.step_over(step);
         for &rank in &leaving {
-            let fingerprint = self.local.fingerprint(digests[rank]);
-            if !self.place(&fingerprint, &list[rank])? {
+            let fingerprint = self.local.fingerprint(list[rank].fingerprint.digest);
+            if !self.place(&fingerprint, &list[rank].key)? {
                 return Ok(Passed::Stuck);
             }
         }
         carried += leaving.len();
-        let examined = examined + self.refresh_hint_behind(address)?;
-        Ok(Passed::Keys { carried, examined })
+        Ok(Passed::Keys { carried, examined: list.len() })
     }
 
     /// Sets the frontier behind a step; behind the last one a new phase begins.

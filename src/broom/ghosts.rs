@@ -53,7 +53,8 @@ impl Ghosts {
         self.bits
     }
 
-    /// The memory in use, in bits; a map entry counts as three words.
+    /// The memory in use, in bits; an entry of the map counts as four words: its number, and where its strings are, how
+    /// many words, and room for how many.
     pub(super) fn memory_bits(&self) -> usize {
         self.groups.values().map(|words| (words.capacity() + 4) * 64).sum()
     }
@@ -146,6 +147,21 @@ impl Ghosts {
             self.bits
         );
         Ok(())
+    }
+}
+
+/// The same ghosts. Their order means nothing.
+impl PartialEq for Ghosts {
+    fn eq(&self, other: &Self) -> bool {
+        let sorted = |words: &Vec<u64>| {
+            let strings = Strings::new(words);
+            let mut ghosts: Vec<BitString> = (0..strings.count()).map(|rank| strings.get(rank)).collect();
+            ghosts.sort_unstable_by_key(|ghost| (ghost.bits(), ghost.len()));
+            ghosts
+        };
+        let mut groups = self.groups.iter().zip(&other.groups);
+        self.groups.len() == other.groups.len()
+            && groups.all(|(a, b)| a.0 == b.0 && sorted(a.1) == sorted(b.1))
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::bits::{BitString, PackedSlots};
-use crate::quotient::{Probe, Run, Shift, Table};
+use crate::quotient::{Probe, Run, Shift, Table, TableSize};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::adaptivity::{Adaptivity, SECTION};
@@ -51,8 +51,19 @@ impl Level {
             0 => None,
             _ => Some(PackedSlots::new(physical, rest_bits).ok_or(BuildError::OutOfMemory { bytes })?),
         };
-        let strings = Adaptivity::new(&table);
+        let strings = Adaptivity::new(table.blocks(), table.slots_per_block() as usize)?;
         Ok(Self { table, rest, strings, longest_shift: 0 })
+    }
+
+    /// The memory that [`new`](Self::new) takes, in bits.
+    pub(super) fn size_in_bits(slots: u64, remainder_bits: u32, rest_bits: u32, flags: bool) -> usize {
+        let TableSize { blocks, slots_per_block: per_block, bits: table } =
+            Table::size(slots, remainder_bits, flags);
+        let rest = match rest_bits {
+            0 => 0,
+            _ => PackedSlots::bytes(blocks * per_block, rest_bits).unwrap_or(usize::MAX).saturating_mul(8),
+        };
+        table.saturating_add(rest).saturating_add(Adaptivity::size_in_bits(blocks))
     }
 
     /// Behind the last slot of the section of a quotient: nothing of this section is ever beyond (section 5.3).
@@ -122,10 +133,14 @@ impl Level {
         None
     }
 
-    /// How many fingerprints are prefixes of the query: at most one, if all is well.
-    #[cfg(test)]
+    /// How many fingerprints are prefixes of the query: at most one, unless keys have the same digest.
     pub(super) fn count_matches(&self, baseline: Baseline, query: BitString) -> usize {
         self.collisions(baseline).filter(|&slot| self.string(slot).is_prefix_of(query)).count()
+    }
+
+    /// How many fingerprints have this baseline.
+    pub(super) fn count(&self, baseline: Baseline) -> usize {
+        self.collisions(baseline).count()
     }
 
     /// How many bits the adaptivity bits of a hard collision have in common with the query, at most; `None`
@@ -151,10 +166,18 @@ impl Level {
         self.strings.set(block, slot, string);
     }
 
-    /// Inserts a fingerprint, if no slot at or beyond `end` is needed for it.
-    pub(super) fn insert(&mut self, baseline: Baseline, string: BitString, end: u64) -> bool {
-        let Some(shift) = self.table.insert_before(baseline.quotient, baseline.remainder, end) else {
-            return false;
+    /// Whether a fingerprint of this quotient can be inserted without a slot at or beyond `end`. Then the memory for
+    /// it is there.
+    pub(super) fn make_room(&mut self, quotient: u64, end: u64) -> bool {
+        let gap = self.table.gap(quotient);
+        gap.end < end && self.table.extend_tail(gap.end).is_ok()
+    }
+
+    /// Inserts a fingerprint that [room](Self::make_room) was made for.
+    pub(super) fn insert(&mut self, baseline: Baseline, string: BitString) {
+        let Ok(shift) = self.table.insert(baseline.quotient, baseline.remainder) else {
+            debug_assert!(false, "room was made for the fingerprint");
+            return;
         };
         self.note(shift);
         if let Some(rest) = &mut self.rest {
@@ -166,7 +189,6 @@ impl Level {
         if !string.is_empty() || self.strings.strings() > 0 {
             self.strings.insert(&self.table, shift, string);
         }
-        true
     }
 
     /// Removes the fingerprint in a slot of the run of a quotient and returns its adaptivity bits.
@@ -190,6 +212,21 @@ impl Level {
         self.longest_shift = self.longest_shift.max(shift.end - shift.at + 1);
     }
 
+    /// All that is stored in a slot.
+    fn stored(&self, slot: u64) -> (u64, u64, BitString) {
+        let rest = self.rest.as_ref().map_or(0, |rest| rest.get(slot as usize));
+        (self.table.remainder(slot), rest, self.string(slot))
+    }
+
+    /// The fingerprints of a run, in an order of their own.
+    fn sorted(&self, run: Run) -> Vec<(u64, u64, BitString)> {
+        let mut stored: Vec<_> = run.slots().map(|slot| self.stored(slot)).collect();
+        stored.sort_unstable_by_key(|&(remainder, rest, string)| {
+            (remainder, rest, string.bits(), string.len())
+        });
+        stored
+    }
+
     /// Table and strings agree, runs are free of prefixes, and nothing is beyond its section if `sections` says so.
     pub(super) fn verify(&self, sections: bool) -> Result<(), InvariantError> {
         self.table.verify()?;
@@ -199,13 +236,9 @@ impl Level {
                 !sections || run.last < self.section_end(quotient),
                 "the run of quotient {quotient} leaves its section: {run:?}"
             );
-            let fingerprint = |slot: u64| {
-                let rest = self.rest.as_ref().map_or(0, |rest| rest.get(slot as usize));
-                (self.table.remainder(slot), rest, self.string(slot))
-            };
             for slot in run.slots() {
                 for other in run.slots().filter(|&other| other != slot) {
-                    let (a, b) = (fingerprint(slot), fingerprint(other));
+                    let (a, b) = (self.stored(slot), self.stored(other));
                     // Only keys of one digest, which nothing can tell apart, may have the same fingerprint.
                     let twins = a.2.len() == super::fingerprint::TAIL_BITS;
                     ensure!(
@@ -216,5 +249,14 @@ impl Level {
             }
         }
         Ok(())
+    }
+}
+
+/// The same fingerprints. Their order in a run means nothing.
+impl PartialEq for Level {
+    fn eq(&self, other: &Self) -> bool {
+        let sizes = |level: &Self| (level.table.slots(), level.table.remainder_bits(), level.table.len());
+        let mut runs = self.table.runs().zip(other.table.runs());
+        sizes(self) == sizes(other) && runs.all(|(a, b)| a.0 == b.0 && self.sorted(a.1) == other.sorted(b.1))
     }
 }

@@ -20,6 +20,8 @@
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
+//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`.
+//!
 //! # Choices
 //!
 //! **The order of the frontier** is the order of the quotients under the function that is being left, in strides of
@@ -53,19 +55,23 @@
 //! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
 //! counted, not timed: the border may well lie a bit or two lower.
 //!
-//! **Growing and merging** read all keys and build the filter anew; see [`BroomFilter::merge`].
+//! **Growing and merging** read all keys and build the filter anew, list by list; see [`BroomFilter::merge`].
 
 mod adaptivity;
 mod backyard;
 mod builder;
+mod elsewhere;
 mod filter;
 mod fingerprint;
 mod frontier;
 mod functions;
 mod ghosts;
+mod growth;
 mod hints;
 mod level;
-mod rebuild;
+mod lists;
+mod local;
+mod resync;
 mod secondary;
 #[cfg(test)]
 mod tests;

@@ -15,7 +15,6 @@
 use crate::BuildError;
 use crate::bits::low_mask;
 use crate::quotient::Table;
-use crate::{InvariantError, error::ensure};
 
 use super::adaptivity::SECTION;
 use super::level::{Baseline, Level};
@@ -51,8 +50,17 @@ fn inverse(odd: u64) -> u64 {
     (0..4).fold(start, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
+/// How the baseline fingerprints of a primary table are cut for the secondary one.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    /// Bits of quotient and remainder together.
+    bits: u32,
+    /// Bits of the quotient in the secondary table.
+    quotient_bits: u32,
+}
+
 /// See the [module](self).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Secondary {
     pub(super) level: Level,
     scramble: Scramble,
@@ -61,18 +69,17 @@ pub(super) struct Secondary {
 }
 
 impl Secondary {
-    /// An empty secondary level for a primary table that holds a share `load` of its slots.
-    pub(super) fn new(primary: &Table, load: f64) -> Result<Self, BuildError> {
-        let (slots, remainder_bits) = (primary.slots(), primary.remainder_bits());
-        let quotient_bits = (slots - 1).checked_ilog2().map_or(1, |bits| bits + 1);
-        let bits = quotient_bits + remainder_bits;
-        // Keys that found no place stay here while others come and go in the primary table, so that there are up
-        // to three times as many as after the insertions alone (measured); and few keys vary much.
-        let expected = 3.0 * slots as f64 * expected_share(primary, load);
-        let wanted = (expected + 12.0 * expected.sqrt()).ceil() as u64 + 32;
-        let own_bits = wanted.next_power_of_two().ilog2().clamp(bits.saturating_sub(32), bits - 2);
-        let level = Level::new(1 << own_bits, bits - own_bits, 0, false)?;
+    /// An empty secondary level for a primary table of so many slots, of which a share `load` is in use.
+    pub(super) fn new(slots: u64, remainder_bits: u32, load: f64) -> Result<Self, BuildError> {
+        let Cut { bits, quotient_bits } = Cut::of(slots, remainder_bits, load);
+        let level = Level::new(1 << quotient_bits, bits - quotient_bits, 0, false)?;
         Ok(Self { level, scramble: Scramble { bits }, primary_bits: remainder_bits })
+    }
+
+    /// The memory that [`new`](Self::new) takes, in bits.
+    pub(super) fn size_in_bits(slots: u64, remainder_bits: u32, load: f64) -> usize {
+        let Cut { bits, quotient_bits } = Cut::of(slots, remainder_bits, load);
+        Level::size_in_bits(1 << quotient_bits, bits - quotient_bits, 0, false)
     }
 
     /// Where the fingerprint with this primary baseline belongs.
@@ -93,6 +100,14 @@ impl Secondary {
         (self.level.table.len() as f64) < 0.9 * self.level.table.slots() as f64
     }
 
+    /// How many keys have this home. Looks for every remainder that they can have, since that is how they lie here:
+    /// some microseconds, for the one quotient in a hundred that is asked about.
+    pub(super) fn count(&self, home: u64) -> usize {
+        let baselines = (0..1 << self.primary_bits)
+            .map(|remainder| self.baseline(Baseline { quotient: home, remainder, rest: 0 }));
+        baselines.map(|baseline| self.level.count(baseline)).sum()
+    }
+
     /// The homes of all keys, in no order.
     pub(super) fn homes(&self) -> impl Iterator<Item = u64> {
         let bits = self.level.table.remainder_bits();
@@ -101,13 +116,17 @@ impl Secondary {
             .iter()
             .map(move |item| self.scramble.back(item.quotient << bits | item.remainder) >> self.primary_bits)
     }
+}
 
-    pub(super) fn verify(&self, slots: u64) -> Result<(), InvariantError> {
-        self.level.verify(false)?;
-        for home in self.homes() {
-            ensure!(home < slots, "a key of the secondary level has home {home} of {slots}");
-        }
-        Ok(())
+impl Cut {
+    fn of(slots: u64, remainder_bits: u32, load: f64) -> Self {
+        let bits = (slots - 1).checked_ilog2().map_or(1, |bits| bits + 1) + remainder_bits;
+        // Keys that found no place stay here while others come and go in the primary table, so that there are up
+        // to three times as many as after the insertions alone (measured); and few keys vary much.
+        let expected = 3.0 * slots as f64 * expected_share(remainder_bits, load);
+        let wanted = (expected + 12.0 * expected.sqrt()).ceil() as u64 + 32;
+        let quotient_bits = wanted.next_power_of_two().ilog2().clamp(bits.saturating_sub(32), bits - 2);
+        Self { bits, quotient_bits }
     }
 }
 
@@ -116,8 +135,8 @@ impl Secondary {
 /// A section is a queue: its slots serve the keys in the order of their quotients, and those that wait when the
 /// section ends have no place. The mean queue of random arrivals at load ρ is ρ²/(2(1 − ρ)) (Pollaczek and
 /// Khinchin, service of one slot).
-fn expected_share(primary: &Table, load: f64) -> f64 {
-    let section = SECTION as f64 * f64::from(primary.slots_per_block());
+fn expected_share(remainder_bits: u32, load: f64) -> f64 {
+    let section = SECTION as f64 * f64::from(Table::coded_slots_per_block(remainder_bits));
     load * load / (2.0 * (1.0 - load)) / section
 }
 

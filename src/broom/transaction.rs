@@ -1,20 +1,31 @@
 //! Changes that succeed or fail as a whole, in the filter and in the remote.
 //!
-//! An operation that needs the remote changes the filter as it goes and writes down how to take each step back;
-//! what it has to change in the remote it collects. At the end one group of changes goes to the remote. If that,
-//! or a read before it, fails, the steps are taken back.
+//! Insertions of keys that collide with nothing, and removals, are planned, written to the remote and only then made
+//! in the filter. Where the frontier moves this does not do: what one step has to read depends on what the step
+//! before it did. Such an operation changes the filter as it goes and writes down how to take each step back; what
+//! it has to change in the remote it collects, and at the end one group of changes goes there. Unless that succeeds, the
+//! steps are taken back: after an error, and when a panic of the remote unwinds. Nobody sees the filter in
+//! between, because the operation has borrowed it.
+//!
+//! **Taking back is exact.** Steps are taken back last one first, so each finds the filter as it left it. How the runs
+//! of a table lie follows from how long they are, so a fingerprint that comes back to its level finds the room that it
+//! left there. In the back yard a key has a choice of places, so it is the place itself that is written down: put back
+//! anywhere else, it could take the place of the next one to come back.
 
+use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
-use super::fingerprint::{Fingerprint, Local, Spot};
-use crate::bits::BitString;
+use super::fingerprint::{Fingerprint, Site, Spot};
+use super::lists::{self, List, Outcome, Stored};
+use super::local::Local;
 
 /// How to take a step back.
 #[derive(Debug)]
 enum Undo {
-    Placed(Fingerprint),
-    Unplaced { key: Fingerprint, len: u32, primary: bool },
-    Extended(Fingerprint, u32),
+    Placed { key: Fingerprint, site: Site },
+    Taken { key: Fingerprint, len: u32, site: Site },
+    Extended { key: Fingerprint, len: u32 },
+    Hinted { quotient: u64, value: bool },
     Killed { quotient: u64, function: u64, ghosts: Vec<BitString> },
 }
 
@@ -35,17 +46,13 @@ pub(super) struct Mark {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Transaction<'t, H, R> {
+pub(super) struct Transaction<'t, H: KeyHasher, R: Remote> {
     pub(super) local: &'t mut Local<H>,
     remote: &'t mut R,
     pending: Vec<Pending>,
     undo: Vec<Undo>,
+    start: Mark,
 }
-
-/// The keys of one address.
-pub(super) type List = Vec<Vec<u8>>;
-
-pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 /// Does what `steps` say, or nothing.
 pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
@@ -53,20 +60,30 @@ pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
     remote: &mut R,
     steps: impl FnOnce(&mut Transaction<'_, H, R>) -> Outcome<T, R>,
 ) -> Outcome<T, R> {
-    let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new() };
-    let start = transaction.mark();
-    let result = steps(&mut transaction).and_then(|value| transaction.commit().map(|()| value));
-    if result.is_err() {
-        transaction.back_to(start);
+    let start = Mark { undo: 0, pending: 0, position: local.functions.position() };
+    let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new(), start };
+    let value = steps(&mut transaction)?;
+    transaction.commit()?;
+    Ok(value)
+}
+
+/// Whatever was not committed is taken back, when a panic unwinds as well.
+impl<H: KeyHasher, R: Remote> Drop for Transaction<'_, H, R> {
+    fn drop(&mut self) {
+        self.back_to(self.start);
     }
-    result
 }
 
 impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
-    /// The keys at an address, as they will be after the changes so far.
-    pub(super) fn list(&mut self, address: u64) -> Outcome<List, R> {
-        let mut keys = Vec::new();
-        self.remote.read(address, &mut |key| keys.push(key.to_vec())).map_err(AdaptiveError::Remote)?;
+    /// The keys of a quotient, as they will be after the changes so far.
+    pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<Stored>, R> {
+        let keys = self.unchecked(self.local.address(quotient))?;
+        self.local.checked(quotient, keys)
+    }
+
+    /// The keys at an address, as they will be after the changes so far, whether they belong there or not.
+    pub(super) fn unchecked(&mut self, address: u64) -> Outcome<List, R> {
+        let mut keys = lists::read(address, self.remote)?;
         for change in &self.pending {
             match change {
                 Pending::Push { address: at, key } if *at == address => keys.push(key.clone()),
@@ -79,14 +96,13 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         Ok(keys)
     }
 
-    /// Which of the keys of an address is the one in `spot`.
-    pub(super) fn owner(&self, address: u64, list: &List, spot: Spot) -> Outcome<Fingerprint, R> {
-        let hasher = self.local.functions.hasher();
-        let mut stored = list.iter().map(|key| self.local.fingerprint(hasher.digest(key)));
-        let owner = stored.find(|key| key.quotient() == address && self.local.find(key) == Some(spot));
-        owner.ok_or_else(|| {
-            let expected = self.local.table().run(address).map_or(0, |run| run.len()).max(list.len() + 1);
-            AdaptiveError::Inconsistent { address, expected, found: list.len() }
+    /// Which key of a list is the one in `spot`.
+    pub(super) fn owner(&self, list: &[Stored], spot: Spot, quotient: u64) -> Outcome<Fingerprint, R> {
+        let owner = list.iter().find(|stored| stored.spot == spot);
+        owner.map(|stored| stored.fingerprint).ok_or_else(|| AdaptiveError::Inconsistent {
+            address: self.local.address(quotient),
+            expected: list.len() + 1,
+            found: list.len(),
         })
     }
 
@@ -97,33 +113,52 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         if common >= owner.tail.len() {
             return false;
         }
-        let old = self.local.set_length(owner, common + 1);
-        self.undo.push(Undo::Extended(*owner, old));
+        let len = self.local.set_length(owner, common + 1);
+        self.undo.push(Undo::Extended { key: *owner, len });
         true
     }
 
     /// Makes way for a newcomer and stores it. `false`, and only the way is made, if there is no place for it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<bool, R> {
-        let address = fingerprint.quotient();
+        let quotient = fingerprint.quotient();
         if let Some(spot) = self.local.find(fingerprint) {
-            let list = self.list(address)?;
-            let owner = self.owner(address, &list, spot)?;
-            self.tell_apart(&owner, fingerprint);
+            let list = self.list(quotient)?;
+            let owner = self.owner(&list, spot, quotient)?;
+            if !matches!(spot, Spot::BackYard(_)) {
+                self.tell_apart(&owner, fingerprint);
+            }
         }
         let len = self.local.free_length(fingerprint);
-        if !self.local.place(fingerprint, len) {
-            return Ok(false);
+        let Some(site) = self.local.site(fingerprint) else { return Ok(false) };
+        if site != Site::Primary && !self.local.is_hinted(quotient) {
+            self.undo.push(Undo::Hinted { quotient, value: false });
         }
-        self.undo.push(Undo::Placed(*fingerprint));
-        self.pending.push(Pending::Push { address, key: key.to_vec() });
+        self.undo.push(Undo::Placed { key: *fingerprint, site });
+        self.local.place(fingerprint, len, site);
+        self.push(self.local.address(quotient), key);
         Ok(true)
     }
 
-    /// Takes a stored key out, which is the `rank`-th at its address.
-    pub(super) fn unplace(&mut self, fingerprint: &Fingerprint, rank: usize, key: &[u8]) {
-        let (string, primary) = self.local.unplace(fingerprint);
-        self.undo.push(Undo::Unplaced { key: *fingerprint, len: string.len(), primary });
-        self.pending.push(Pending::Remove { address: fingerprint.quotient(), rank, key: key.to_vec() });
+    /// Takes a stored key out, which is the `rank`-th of its list.
+    pub(super) fn take(&mut self, stored: &Stored, rank: usize) {
+        let Stored { key, fingerprint, spot } = stored;
+        let (quotient, site) = (fingerprint.quotient(), spot.site());
+        let len = self.local.take(fingerprint, site).len();
+        self.undo.push(Undo::Taken { key: *fingerprint, len, site });
+        if site != Site::Primary && self.local.refresh_hint(quotient) {
+            self.undo.push(Undo::Hinted { quotient, value: true });
+        }
+        self.remove(self.local.address(quotient), rank, key);
+    }
+
+    /// Appends a key to a list of the remote.
+    pub(super) fn push(&mut self, address: u64, key: &[u8]) {
+        self.pending.push(Pending::Push { address, key: key.to_vec() });
+    }
+
+    /// Takes a key out of a list of the remote.
+    pub(super) fn remove(&mut self, address: u64, rank: usize, key: &[u8]) {
+        self.pending.push(Pending::Remove { address, rank, key: key.to_vec() });
     }
 
     /// Lets the ghosts of a quotient and a function die; returns how many there were.
@@ -145,22 +180,14 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     pub(super) fn back_to(&mut self, mark: Mark) {
         for step in self.undo.drain(mark.undo..).rev() {
             match step {
-                Undo::Placed(key) => {
-                    self.local.unplace(&key);
+                Undo::Placed { key, site } => {
+                    self.local.take(&key, site);
                 }
-                Undo::Unplaced { key, len, primary } => {
-                    // The place that it left is free again by now.
-                    let local = &mut *self.local;
-                    let back = if primary {
-                        local.place_primary(&key, len)
-                    } else {
-                        local.place_overflow(&key, len)
-                    };
-                    debug_assert!(back, "nobody else took the place of a key");
-                }
-                Undo::Extended(key, len) => {
+                Undo::Taken { key, len, site } => self.local.place(&key, len, site),
+                Undo::Extended { key, len } => {
                     self.local.set_length(&key, len);
                 }
+                Undo::Hinted { quotient, value } => self.local.set_hint(quotient, value),
                 Undo::Killed { quotient, function, ghosts } => {
                     ghosts.into_iter().for_each(|bits| self.local.ghosts.add(quotient, function, bits));
                 }
@@ -170,15 +197,19 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         self.local.functions.set_position(mark.position);
     }
 
-    /// Tells the remote of everything.
+    /// Tells the remote of everything. If that succeeds there is no way back.
     fn commit(&mut self) -> Outcome<(), R> {
-        if self.pending.is_empty() {
-            return Ok(());
+        if !self.pending.is_empty() {
+            let changes = self.pending.iter().map(|change| match change {
+                Pending::Push { address, key } => Change::Push { address: *address, key },
+                Pending::Remove { address, rank, key } => {
+                    Change::Remove { address: *address, rank: *rank, key }
+                }
+            });
+            self.remote.apply(&changes.collect::<Vec<_>>()).map_err(AdaptiveError::Remote)?;
         }
-        let changes = self.pending.iter().map(|change| match change {
-            Pending::Push { address, key } => Change::Push { address: *address, key },
-            Pending::Remove { address, rank, key } => Change::Remove { address: *address, rank: *rank, key },
-        });
-        self.remote.apply(&changes.collect::<Vec<_>>()).map_err(AdaptiveError::Remote)
+        self.undo.clear();
+        self.start = self.mark();
+        Ok(())
     }
 }

@@ -41,7 +41,7 @@ impl DeadCells {
     /// The memory of a set with these parameters, in bits.
     pub(super) fn memory_for(cells: u64, capacity: usize) -> usize {
         let range = Self::range(cells as f64, capacity as f64) as u64;
-        Table::memory_for(cells.div_ceil(range), Self::bits(range), false)
+        Table::size(cells.div_ceil(range), Self::bits(range), false).bits
     }
 
     /// The bits that each of `capacity` dead cells among `cells` takes.

@@ -69,7 +69,7 @@ impl LevelFilter for QuotientFilter {
 
     fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
         let slots = slots_for(capacity, DEFAULT_LOAD)?;
-        Ok(Table::memory_for(slots, remainder_bits(rate, DEFAULT_LOAD)?, false))
+        Ok(Table::size(slots, remainder_bits(rate, DEFAULT_LOAD)?, false).bits)
     }
 
     fn take_out(&mut self, digest: Digest) {

@@ -25,6 +25,7 @@ pub use dynamic::{
 pub use growable::Growable;
 pub use plain::{Insert, RemovalDisabled, Remove};
 pub use query::Filter;
+pub(crate) use rebuild::Grouped;
 pub use rebuild::RebuildError;
 pub(crate) use rebuild::out_of_memory;
 pub use stats::{Adaptation, FilterStats};

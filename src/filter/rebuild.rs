@@ -28,7 +28,7 @@ pub(super) fn rebuilt<F: Adaptive, R: Remote, E>(
 ) -> Result<F, RebuildError<E, R::Error>> {
     let mut fresh = filter.emptied().map_err(out_of_memory)?;
     remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-    let mut grouped = Grouped { remote, pushes: Vec::with_capacity(GROUP) };
+    let mut grouped = Grouped::new(remote);
     let mut failed = None;
     let mut visit = |key: &[u8]| match fresh.insert(key, &mut grouped) {
         Ok(_) => ControlFlow::Continue(()),
@@ -55,13 +55,18 @@ pub(crate) fn out_of_memory<E>(error: BuildError) -> AdaptiveError<E> {
 }
 
 /// A remote that gathers single pushes, which nearly all insertions are, into groups.
-struct Grouped<'r, R> {
+pub(crate) struct Grouped<'r, R> {
     remote: &'r mut R,
     pushes: Vec<(u64, Box<[u8]>)>,
 }
 
-impl<R: Remote> Grouped<'_, R> {
-    fn flush(&mut self) -> Result<(), R::Error> {
+impl<'r, R: Remote> Grouped<'r, R> {
+    pub(crate) fn new(remote: &'r mut R) -> Self {
+        Self { remote, pushes: Vec::with_capacity(GROUP) }
+    }
+
+    /// Writes what was gathered. Must be called at the end.
+    pub(crate) fn flush(&mut self) -> Result<(), R::Error> {
         if self.pushes.is_empty() {
             return Ok(());
         }

@@ -150,8 +150,8 @@ impl Table {
         Ok(())
     }
 
-    /// Makes the tail long enough for `slot`.
-    fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
+    /// Makes the tail long enough for `slot`. Where no item is inserted after that, nothing has changed but memory.
+    pub(crate) fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
         let first_new = self.blocks;
         self.reserve_slot(slot).map_err(|_| FullError { len: self.len, capacity: self.len })?;
         // A run may have ended right before the first new block, or reach over it from far back; in either case

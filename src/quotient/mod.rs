@@ -23,4 +23,4 @@ pub use filter::QuotientFilter;
 pub(crate) use geometry::Geometry;
 pub(crate) use probe::{Answer, CHUNKS, HIGHEST_CHUNK, Probe};
 pub(crate) use sorted::Appender;
-pub(crate) use table::{Place, Run, Shift, Table, fraction_bits};
+pub(crate) use table::{Place, Run, Shift, Table, TableSize, fraction_bits};

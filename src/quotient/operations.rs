@@ -176,14 +176,6 @@ impl Table {
         self.view(self.shape, Portable).gap(quotient)
     }
 
-    /// Inserts an item if no slot at or behind `end` is needed for it; else `None`, and nothing changes.
-    pub(crate) fn insert_before(&mut self, quotient: u64, remainder: u64, end: u64) -> Option<Shift> {
-        if self.gap(quotient).end >= end {
-            return None;
-        }
-        self.insert(quotient, remainder).ok()
-    }
-
     /// The table as `machine` sees it. `shape` must be the table's own, in whichever form.
     #[inline(always)]
     pub(super) fn view<S: Shape, M: Machine>(&self, shape: S, machine: M) -> View<'_, S, M> {

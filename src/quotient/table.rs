@@ -82,6 +82,15 @@ pub(crate) struct Shift {
     pub(crate) end: u64,
 }
 
+/// How large an empty table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableSize {
+    pub(crate) blocks: usize,
+    pub(crate) slots_per_block: usize,
+    /// All memory.
+    pub(crate) bits: usize,
+}
+
 impl Table {
     /// An empty table of `slots` quotients and remainders of `remainder_bits` bits (2 to 32), with a code per
     /// block or without.
@@ -100,10 +109,17 @@ impl Table {
         Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
     }
 
-    /// The memory of an empty table, in bits.
-    pub(crate) fn memory_for(slots: u64, remainder_bits: u32, coded: bool) -> usize {
+    /// How large [`new`](Self::new) makes a table.
+    pub(crate) fn size(slots: u64, remainder_bits: u32, coded: bool) -> TableSize {
         let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
-        (shape.split(slots - 1).0 + 2) * shape.words() * 64
+        let blocks = shape.split(slots - 1).0 + 2;
+        let bits = blocks.saturating_mul(shape.words() * 64);
+        TableSize { blocks, slots_per_block: shape.slots() as usize, bits }
+    }
+
+    /// The slots of a block of a table with codes.
+    pub(crate) fn coded_slots_per_block(remainder_bits: u32) -> u32 {
+        Geometry::coded(remainder_bits).slots()
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.

@@ -1,6 +1,5 @@
 //! Adaptivity bits over time (Lemma 14): O(n) with the frontier, and growing without it.
-use super::super::builder::Plan;
-use super::filter;
+use super::{filter, small};
 use crate::game::FreshKeys;
 use crate::{Adaptive, Filter, MemoryRemote};
 
@@ -8,8 +7,7 @@ use crate::{Adaptive, Filter, MemoryRemote};
 /// after every n-th part, and the number of queries.
 fn bits_over_time(frontier: bool, queries: Option<u64>) -> (Vec<f64>, u64) {
     const N: usize = 1 << 12;
-    let plan = Plan { remainder_bits: 4, table_bits: 4, load: 0.9 };
-    let mut filter = filter(plan, N, N, 77);
+    let mut filter = filter(small(4, 0.9), N, 77);
     filter.local.switches.frontier = frontier;
     let mut remote = MemoryRemote::new();
     let mut keys = FreshKeys::new(7);

@@ -1,39 +1,10 @@
 //! The work of one operation (section 5.3, Theorem 6): slots touched, keys outside the primary table, accesses to
 //! the remote.
 use crate::game::FreshKeys;
-use crate::testing::Random;
-use crate::{Adaptive, BroomFilter, Change, Filter, MemoryRemote, Remote};
+use crate::testing::{Accesses, CountingRemote, Random};
+use crate::{Adaptive, BroomFilter, Filter, MemoryRemote};
 
-/// Counts accesses.
-#[derive(Default)]
-struct Counting {
-    remote: MemoryRemote,
-    reads: u64,
-    groups: u64,
-    changes: u64,
-}
-
-impl Remote for Counting {
-    type Error = <MemoryRemote as Remote>::Error;
-
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.reads += 1;
-        self.remote.read(address, visit)
-    }
-
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.groups += 1;
-        self.changes += changes.len() as u64;
-        self.remote.apply(changes)
-    }
-
-    fn scan(
-        &mut self,
-        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
-        self.remote.scan(visit)
-    }
-}
+type Counting = CountingRemote<MemoryRemote>;
 
 /// Accesses of all operations of one kind.
 #[derive(Debug, Default)]
@@ -47,13 +18,14 @@ struct Cost {
 
 impl Cost {
     fn of<T>(&mut self, remote: &mut Counting, operation: impl FnOnce(&mut Counting) -> T) -> T {
-        (remote.reads, remote.groups, remote.changes) = (0, 0, 0);
+        remote.take_accesses();
         let result = operation(remote);
+        let Accesses { reads, writes, changes, .. } = remote.take_accesses();
         self.operations += 1;
-        self.reads += remote.reads;
-        self.groups += remote.groups;
-        self.changes += remote.changes;
-        self.most_reads = self.most_reads.max(remote.reads);
+        self.reads += reads;
+        self.groups += writes;
+        self.changes += changes;
+        self.most_reads = self.most_reads.max(reads);
         result
     }
 
@@ -93,11 +65,12 @@ fn churn(rate: f64, rounds: u64) -> (BroomFilter, [Cost; 3], f64) {
             adapts.of(&mut remote, |remote| filter.adapt(&query, remote)).unwrap();
         }
         if round % 1000 == 0 {
-            most_elsewhere = most_elsewhere.max(filter.local.overflow_len() as f64 / N as f64);
+            most_elsewhere = most_elsewhere.max(filter.local.elsewhere.len() as f64 / N as f64);
         }
     }
     assert!(stored.iter().all(|key| filter.contains(key)));
     filter.verify().unwrap();
+    filter.verify_remote(&mut remote).unwrap();
     (filter, [inserts, removes, adapts], most_elsewhere)
 }
 

@@ -1,0 +1,157 @@
+//! What the remote says, and whether it can be so.
+//!
+//! The list of an address must hold exactly the keys that the filter has there: each at home at the address, each
+//! matched by a stored fingerprint that no other one is matched by, and as many as there are fingerprints. The
+//! filter knows all of that of itself, whatever level its keys are on, so a list that lacks a key, has one too many or
+//! has another one is noticed, but for a stranger whose hash begins with the fingerprint of the key that it replaces.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
+
+use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+
+use super::fingerprint::{Fingerprint, Spot};
+use super::local::Local;
+
+/// The keys of one address.
+pub(super) type List = Vec<Vec<u8>>;
+
+pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
+
+/// A key of a list, and where the filter has it.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub(super) key: Vec<u8>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) spot: Spot,
+}
+
+/// Which stored fingerprints keys were found for.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// By spot: the digest of the keys that claimed it, and how many they were. More than one only if they have the
+    /// same digest, and stand in as many spots, of which a search finds the first.
+    owners: BTreeMap<Spot, (Digest, usize)>,
+    total: usize,
+}
+
+impl Claims {
+    /// Where the filter has the key of this fingerprint; `None` if nowhere, or if that is another key's place.
+    pub(super) fn claim<H: KeyHasher>(&mut self, local: &Local<H>, key: &Fingerprint) -> Option<Spot> {
+        let spot = local.find(key)?;
+        match self.owners.entry(spot) {
+            Entry::Vacant(entry) => {
+                entry.insert((key.digest, 1));
+            }
+            Entry::Occupied(mut entry) => {
+                let (digest, count) = entry.get_mut();
+                if *digest != key.digest || *count >= local.count_matches(key) {
+                    return None;
+                }
+                *count += 1;
+            }
+        }
+        self.total += 1;
+        Some(spot)
+    }
+
+    /// For how many fingerprints a key was found.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+}
+
+/// The keys at an address, unchecked.
+pub(super) fn read<R: Remote>(address: u64, remote: &mut R) -> Outcome<List, R> {
+    let mut keys = Vec::new();
+    remote.read(address, &mut |key| keys.push(key.to_vec())).map_err(AdaptiveError::Remote)?;
+    Ok(keys)
+}
+
+impl<H: KeyHasher> Local<H> {
+    /// The keys of a quotient.
+    pub(super) fn list<R: Remote>(&self, quotient: u64, remote: &mut R) -> Outcome<Vec<Stored>, R> {
+        self.checked(quotient, read(self.address(quotient), remote)?)
+    }
+
+    /// These keys with their places, if they are the keys of this quotient.
+    pub(super) fn checked<E>(&self, quotient: u64, keys: List) -> Result<Vec<Stored>, AdaptiveError<E>> {
+        let (address, expected) = (self.address(quotient), self.stored_at(quotient));
+        if keys.len() != expected {
+            return Err(AdaptiveError::Inconsistent { address, expected, found: keys.len() });
+        }
+        let mut claims = Claims::default();
+        let mut list: Vec<Stored> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let fingerprint = self.fingerprint(self.functions.hasher().digest(&key));
+            let twice = || list.iter().any(|stored| stored.key == key);
+            let at_home = fingerprint.quotient() == quotient && !twice();
+            let spot = if at_home { claims.claim(self, &fingerprint) } else { None };
+            let Some(spot) = spot else {
+                // As many as there should be, but one that should not.
+                return Err(AdaptiveError::Inconsistent { address, expected, found: expected - 1 });
+            };
+            list.push(Stored { key, fingerprint, spot });
+        }
+        Ok(list)
+    }
+
+    /// Fails for the first quotient of this range that has keys: the remote has none.
+    fn check_empty<E>(&self, quotients: std::ops::Range<u64>) -> Result<(), AdaptiveError<E>> {
+        for quotient in quotients {
+            let (address, expected) = (self.address(quotient), self.stored_at(quotient));
+            if expected > 0 {
+                return Err(AdaptiveError::Inconsistent { address, expected, found: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the remote holds exactly the keys of this filter, list by list in one scan. Lists of other generations
+    /// are what a growth has left behind: nobody reads them.
+    pub(super) fn verify_remote<R: Remote>(&self, remote: &mut R) -> Outcome<(), R> {
+        let mut walk = Walk { next: 0, quotient: 0, keys: Vec::new() };
+        let mut result = Ok(());
+        let mut visit = |address: u64, key: &[u8]| {
+            let Some(quotient) = self.quotient_at(address) else { return ControlFlow::Continue(()) };
+            if quotient != walk.quotient {
+                result = walk.close(self);
+                walk.quotient = quotient;
+            }
+            walk.keys.push(key.to_vec());
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        remote.scan(&mut visit).map_err(AdaptiveError::Remote)?;
+        result?;
+        walk.close(self)?;
+        self.check_empty(walk.next..self.table().slots())
+    }
+}
+
+/// How far a scan of the remote has come.
+struct Walk {
+    /// All quotients below were compared.
+    next: u64,
+    /// Whose keys are being read.
+    quotient: u64,
+    keys: List,
+}
+
+impl Walk {
+    /// Compares the list that was read, and those that were not because they are empty.
+    fn close<H: KeyHasher, E>(&mut self, local: &Local<H>) -> Result<(), AdaptiveError<E>> {
+        let keys = std::mem::take(&mut self.keys);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        if self.quotient < self.next || self.quotient >= local.table().slots() {
+            // The remote comes back to an address, or has one that no key of the filter can have.
+            let address = local.address(self.quotient);
+            return Err(AdaptiveError::Inconsistent { address, expected: 0, found: keys.len() });
+        }
+        local.check_empty(self.next..self.quotient)?;
+        self.next = self.quotient + 1;
+        local.checked(self.quotient, keys).map(drop)
+    }
+}
