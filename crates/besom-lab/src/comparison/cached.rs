@@ -153,11 +153,12 @@ impl DynFilter for Cached {
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        let found = |(key, &place): (&Box<[u8]>, &usize)| {
-            self.entries.get(place).is_some_and(|entry| entry.key == *key)
-        };
+        let place = |key: &[u8]| self.index.get(key).copied();
+        let indexed = |(number, entry): (usize, &Entry)| place(&entry.key) == Some(number);
         let sound = self.entries.len() <= self.bound && self.index.len() == self.entries.len();
-        ensure(sound && self.index.iter().all(found), || "the cache and its index disagree".into())?;
+        ensure(sound && self.entries.iter().enumerate().all(indexed), || {
+            "the cache and its index disagree".into()
+        })?;
         self.filter.verify()
     }
 

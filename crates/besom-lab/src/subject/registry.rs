@@ -272,7 +272,6 @@ mod tests {
                 // Whole selectors, and lists of whole digests, take what they take.
                 let most = match entry.name {
                     "telescoping-uncompressed" | "whitelist" => 40.0,
-                    // The cuckoo family keeps a few KiB to plan with, whatever its size.
                     _ => 24.0,
                 };
                 assert!(bits > 6.0 && bits < most, "{}: {bits} bits a key", entry.name);
