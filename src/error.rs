@@ -142,8 +142,8 @@ pub enum AdaptiveError<E> {
 pub struct InvariantError(pub(crate) String);
 
 impl InvariantError {
-    /// Describes a violation that was found.
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    /// Describes a violation that was found: for filters outside of this crate too.
+    pub fn new(what: impl Into<String>) -> Self {
         Self(what.into())
     }
 }

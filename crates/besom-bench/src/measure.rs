@@ -79,7 +79,9 @@ pub(crate) struct Row {
 /// The measured values; speeds in million operations a second.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
-    pub(crate) insert: Spread,
+    /// Insertion into the filter alone, or with a remote that stores nothing; `None` for filters that cannot insert without
+    /// the stored keys.
+    pub(crate) insert: Option<Spread>,
     /// Insertion with a [`MemoryRemote`](besom::MemoryRemote), for adaptive filters.
     pub(crate) insert_with_remote: Option<Spread>,
     pub(crate) positive: Spread,
@@ -89,6 +91,7 @@ pub(crate) struct Figures {
     pub(crate) fpr: Option<f64>,
     /// False positives among the adapting queries, over all repeats.
     pub(crate) adapting_fpr: Option<f64>,
+    /// The memory for keys and repairs, as the allocator counts it.
     pub(crate) bits_per_key: f64,
     /// What the filter said of itself in the last repeat.
     pub(crate) stats: Option<FilterStats>,
@@ -128,7 +131,7 @@ struct Samples {
 
 /// What one filling of a filter showed.
 struct Fill {
-    insert: f64,
+    insert: Option<f64>,
     insert_with_remote: Option<f64>,
     adapting_fpr: Option<f64>,
     bits_per_key: f64,
@@ -174,7 +177,7 @@ impl Figures {
         let fill = |value: fn(&Fill) -> Option<f64>| Spread::of(fills.iter().filter_map(value));
         let query = |value: fn(&Queries) -> Option<f64>| Spread::of(queries.iter().filter_map(value));
         Some(Self {
-            insert: fill(|fill| Some(fill.insert))?,
+            insert: fill(|fill| fill.insert),
             insert_with_remote: fill(|fill| fill.insert_with_remote),
             positive: query(|query| Some(query.positive))?,
             negative: query(|query| Some(query.negative))?,
@@ -254,13 +257,15 @@ impl Trial {
         let mut filled = self.fill(&entry.build)?;
         let subject = &mut *filled.subject;
         let adapting_fpr = self.adapt(subject)?.filter(|_| subject.is_filter());
+        let stats = subject.stats();
         let bytes = heap::live() - filled.heap_before - subject.foreign_bytes();
+        let working_bits = stats.map_or(0, |stats| stats.working_bits);
         let fill = Fill {
-            insert: bare.unwrap_or(filled.mops),
+            insert: if entry.remote { bare } else { Some(filled.mops) },
             insert_with_remote: entry.remote.then_some(filled.mops),
             adapting_fpr,
-            bits_per_key: bytes as f64 * 8.0 / self.case.to as f64,
-            stats: subject.stats(),
+            bits_per_key: (bytes as f64 * 8.0 - working_bits as f64) / self.case.to as f64,
+            stats,
         };
         subject.settle();
         Ok((fill, filled))
@@ -438,10 +443,16 @@ mod tests {
         assert_eq!(mops(2_000_000, Duration::from_secs(1)), 2.0);
     }
 
-    /// Fails on demand; otherwise says yes to everything.
+    /// Says yes to everything, unless one of its faults is switched on.
+    #[derive(Clone, Default)]
     struct Fickle {
         fails: bool,
         forgets: bool,
+        /// How many keys fewer a batch finds than single queries do.
+        short_in_batches: Option<usize>,
+        /// Bytes of the filter, of what it works in, and of its remote.
+        bytes: [usize; 3],
+        memory: Vec<Vec<u8>>,
     }
 
     impl Subject for Fickle {
@@ -452,19 +463,34 @@ mod tests {
         fn count(&self, keys: &[u64]) -> usize {
             keys.len() - usize::from(self.forgets)
         }
+
+        fn count_batched(&self, keys: &[u64]) -> Option<usize> {
+            self.short_in_batches.map(|short| keys.len().saturating_sub(short))
+        }
+
+        fn foreign_bytes(&self) -> isize {
+            self.memory[2].len() as isize
+        }
+
+        fn stats(&self) -> Option<FilterStats> {
+            let mut stats = FilterStats::default();
+            (stats.bits, stats.working_bits) = (8 * self.bytes[0], 8 * self.bytes[1]);
+            Some(stats)
+        }
     }
 
-    fn plan(fails: bool, forgets: bool) -> Plan {
-        let entry = |name, fails, forgets| Entry {
-            name,
-            note: "",
-            build: Box::new(move |_| Ok(Box::new(Fickle { fails, forgets }))),
-            remote: false,
-            bare: None,
-        };
+    fn entry(name: &'static str, fickle: Fickle) -> Entry {
+        let build: Build = Box::new(move |_| {
+            let memory = fickle.bytes.iter().map(|&bytes| vec![0; bytes]).collect();
+            Ok(Box::new(Fickle { memory, ..fickle.clone() }))
+        });
+        Entry { name, note: "", build, remote: false, bare: None }
+    }
+
+    fn plan(tested: Entry) -> Plan {
         let shape = Shape { items: 10, load: 0.9, rate: 0.01, seed: 1 };
         Plan {
-            entries: vec![entry("tested", fails, forgets), entry("sound", false, false)],
+            entries: vec![tested, entry("sound", Fickle::default())],
             cases: vec![Case { log2_slots: None, shape, fill: 1.0, from: 0, to: 10 }],
             repeat: 2,
             adapt_queries: 100,
@@ -476,13 +502,51 @@ mod tests {
 
     #[test]
     fn a_filter_that_fails_says_so_and_leaves_the_others_alone() {
-        for (fails, forgets, reason) in [(true, false, "no room"), (false, true, "lost keys: 1 of 100")] {
-            let rows = run(&plan(fails, forgets));
+        let faults = [
+            (Fickle { fails: true, ..Fickle::default() }, "no room"),
+            (Fickle { forgets: true, ..Fickle::default() }, "lost keys: 1 of 100"),
+            (Fickle { short_in_batches: Some(1), ..Fickle::default() }, "batched queries give other answers"),
+        ];
+        for (fault, reason) in faults {
+            let rows = run(&plan(entry("tested", fault)));
             assert!(rows[0].figures.is_none());
             assert!(rows[0].error.as_ref().unwrap().contains(reason), "{:?}", rows[0].error);
             let figures = rows[1].figures.as_ref().unwrap();
             assert_eq!((figures.fpr, figures.adapting_fpr), (Some(1.0), Some(1.0)));
             assert_eq!(figures.batch_negative, None);
         }
+    }
+
+    #[test]
+    fn batches_that_answer_alike_are_measured() {
+        let rows = run(&plan(entry("tested", Fickle { short_in_batches: Some(0), ..Fickle::default() })));
+        assert!(rows[0].figures.as_ref().unwrap().batch_negative.is_some(), "{:?}", rows[0].error);
+    }
+
+    /// Neither the remote's memory nor what operations work in is the filter's.
+    #[test]
+    fn the_memory_of_a_filter_is_what_its_keys_take() {
+        let bits_per_key = |bytes: [usize; 3]| {
+            let rows = run(&plan(entry("tested", Fickle { bytes, ..Fickle::default() })));
+            rows[0].figures.as_ref().unwrap().bits_per_key
+        };
+        let struct_alone = bits_per_key([0; 3]);
+        assert_eq!(bits_per_key([1_000, 0, 0]), struct_alone + 800.0);
+        assert_eq!(bits_per_key([1_000, 500, 0]), struct_alone + 800.0);
+        assert_eq!(bits_per_key([1_000, 500, 9_000]), struct_alone + 800.0);
+    }
+
+    /// The speed of insertion with a remote never stands for that without one.
+    #[test]
+    fn insertion_with_and_without_a_remote_are_apart() {
+        let with = |remote, bare: bool| {
+            let bare = bare.then(|| entry("", Fickle::default()).build);
+            let rows = run(&plan(Entry { remote, bare, ..entry("tested", Fickle::default()) }));
+            let figures = rows[0].figures.clone().unwrap();
+            (figures.insert.is_some(), figures.insert_with_remote.is_some())
+        };
+        assert_eq!(with(false, false), (true, false), "a plain filter");
+        assert_eq!(with(true, true), (true, true), "an adaptive one");
+        assert_eq!(with(true, false), (false, true), "one that needs the stored keys");
     }
 }

@@ -87,7 +87,8 @@ pub(crate) struct Entry {
     pub(crate) build: Build,
     /// Whether that subject keeps its keys in a remote in memory.
     pub(crate) remote: bool,
-    /// The same filter with a remote that stores nothing, to see what insertion costs the filter itself.
+    /// The same filter with a remote that stores nothing, to see what insertion costs the filter itself; `None` if it
+    /// cannot insert without the stored keys.
     pub(crate) bare: Option<Build>,
 }
 

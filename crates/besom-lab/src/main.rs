@@ -45,7 +45,7 @@ struct Reproduce {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Where the report and the journal go.
-    #[arg(long, default_value = "lab-report", value_name = "DIR")]
+    #[arg(long, default_value = "target/lab-report", value_name = "DIR")]
     out: PathBuf,
     /// Go on with the points that an interrupted run left in --out.
     #[arg(long)]

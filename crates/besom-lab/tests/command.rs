@@ -54,6 +54,13 @@ fn wrong_names_are_answered_with_a_hint() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no such folder"));
 }
 
+/// The README's command must not leave files behind that belong to nobody: what is under `target` is ignored.
+#[test]
+fn reports_go_under_target_unless_told_otherwise() {
+    let text = String::from_utf8(lab(&["reproduce", "--help"]).stdout).unwrap();
+    assert!(text.contains("[default: target/lab-report]"), "{text}");
+}
+
 #[test]
 fn the_list_names_experiments_and_filters() {
     let text = String::from_utf8(lab(&["list"]).stdout).unwrap();

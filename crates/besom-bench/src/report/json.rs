@@ -10,7 +10,8 @@ pub(crate) fn render(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&rows.iter().map(Object::from).collect::<Vec<_>>())
 }
 
-/// A row as it is written. Values that a filter does not have are `null`; speeds are medians.
+/// A row as it is written. Values that a filter does not have are `null`; speeds are medians. Insertion into an adaptive
+/// filter is `insert_mops` with a remote that stores nothing, `insert_with_remote_mops` with one in memory.
 #[derive(Serialize)]
 struct Object<'a> {
     filter: &'a str,
@@ -42,7 +43,7 @@ impl<'a> From<&'a Row> for Object<'a> {
     fn from(row: &'a Row) -> Self {
         let Case { log2_slots, shape, fill, to: items, .. } = row.case;
         let figures = row.figures.as_ref();
-        let insert = figures.map(|figures| figures.insert);
+        let insert = figures.and_then(|figures| figures.insert);
         let positive = figures.map(|figures| figures.positive);
         let negative = figures.map(|figures| figures.negative);
         let batch_negative = figures.and_then(|figures| figures.batch_negative);
@@ -76,6 +77,8 @@ impl<'a> From<&'a Row> for Object<'a> {
 struct Stats {
     slots: usize,
     load: f64,
+    bits: usize,
+    working_bits: usize,
     adaptations: u64,
     resets: u64,
     spills: usize,
@@ -89,6 +92,8 @@ impl From<&FilterStats> for Stats {
         let &FilterStats {
             slots,
             load,
+            bits,
+            working_bits,
             adaptations,
             resets,
             spills,
@@ -97,7 +102,18 @@ impl From<&FilterStats> for Stats {
             rebuilds,
             ..
         } = stats;
-        Self { slots, load, adaptations, resets, spills, adapted_slots, adaptivity_bits, rebuilds }
+        Self {
+            slots,
+            load,
+            bits,
+            working_bits,
+            adaptations,
+            resets,
+            spills,
+            adapted_slots,
+            adaptivity_bits,
+            rebuilds,
+        }
     }
 }
 
@@ -132,6 +148,7 @@ mod tests {
         assert!(list[0]["batch_negative_mops"].is_null());
         assert!(list[0].get("error").is_none() && list[0].get("stats").is_none());
         assert_eq!(list[1]["stats"]["rebuilds"], 0);
+        assert_eq!(list[1]["stats"]["working_bits"], 0);
         assert_eq!(list[2]["error"], "no \"room\"\n");
         assert!(list[2]["insert_mops"].is_null());
     }

@@ -43,14 +43,14 @@ fn section(plan: &Plan, rows: &[Row]) -> String {
     }
     let _ = write!(text, "\n{:width$}", "filter");
     for column in &columns {
-        let _ = write!(text, "  {:>COLUMN$}", column.head);
+        let _ = write!(text, "  {:>1$}", column.head, column.width());
     }
     text.push('\n');
     for row in rows {
         let _ = write!(text, "{:width$}", row.filter);
         if let Some(figures) = &row.figures {
             for column in &columns {
-                let _ = write!(text, "  {:>COLUMN$}", (column.cell)(figures));
+                let _ = write!(text, "  {:>1$}", (column.cell)(figures), column.width());
             }
         } else {
             let _ = write!(text, "  failed: {}", row.error.as_deref().unwrap_or("no repeat was made").trim());
@@ -60,15 +60,19 @@ fn section(plan: &Plan, rows: &[Row]) -> String {
     text
 }
 
-/// Wide enough for every head and cell.
-const COLUMN: usize = 9;
+impl Column<'_> {
+    /// Wide enough for its head, and for every cell.
+    fn width(&self) -> usize {
+        self.head.chars().count().max(9)
+    }
+}
 
 /// Columns about remotes and adaptation appear only if some filter fills them.
 fn columns<'a>(rows: &[Row], baseline: Option<&'a Figures>) -> Vec<Column<'a>> {
     let any = |has: fn(&Figures) -> bool| rows.iter().filter_map(|row| row.figures.as_ref()).any(has);
-    let mut columns = vec![column("insert", |figures| speed(Some(figures.insert)))];
+    let mut columns = vec![column("insert", |figures| speed(figures.insert))];
     if any(|figures| figures.insert_with_remote.is_some()) {
-        columns.push(column("+remote", |figures| speed(figures.insert_with_remote)));
+        columns.push(column("insert+remote", |figures| speed(figures.insert_with_remote)));
     }
     columns.push(column("positive", |figures| speed(Some(figures.positive))));
     columns.push(column("negative", |figures| speed(Some(figures.negative))));
@@ -81,13 +85,10 @@ fn columns<'a>(rows: &[Row], baseline: Option<&'a Figures>) -> Vec<Column<'a>> {
     columns.push(column("spread", |figures| format!("{:.0}%", 100.0 * noise(figures))));
     if let Some(base) = baseline {
         columns.push(column("insert ×", move |figures| ratio(figures.insert, base.insert)));
-        columns.push(column("posit. ×", move |figures| ratio(figures.positive, base.positive)));
-        columns.push(column("negat. ×", move |figures| ratio(figures.negative, base.negative)));
-        let base_batched = base.batch_negative.unwrap_or(base.negative);
-        let batched = move |figures: &Figures| {
-            figures.batch_negative.map_or_else(|| "–".into(), |batched| ratio(batched, base_batched))
-        };
-        columns.push(column("batched ×", batched));
+        columns.push(column("posit. ×", move |figures| ratio(Some(figures.positive), Some(base.positive))));
+        columns.push(column("negat. ×", move |figures| ratio(Some(figures.negative), Some(base.negative))));
+        let batched = base.batch_negative.or(Some(base.negative));
+        columns.push(column("batched ×", move |figures| ratio(figures.batch_negative, batched)));
     }
     columns
 }
@@ -104,14 +105,16 @@ fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{:.4}%", 100.0 * share))
 }
 
-fn ratio(spread: Spread, base: Spread) -> String {
-    format!("{:.2}", spread.median / base.median)
+fn ratio(spread: Option<Spread>, base: Option<Spread>) -> String {
+    let ratio = spread.zip(base).map(|(spread, base)| spread.median / base.median);
+    ratio.map_or_else(|| "–".into(), |ratio| format!("{ratio:.2}"))
 }
 
-/// The widest range among the three speeds that every filter has.
+/// The widest range among the speeds of insertion and of single queries.
 fn noise(figures: &Figures) -> f64 {
-    let speeds = [figures.insert, figures.positive, figures.negative];
-    speeds.iter().map(Spread::relative).fold(0.0, f64::max)
+    let insert = figures.insert.or(figures.insert_with_remote);
+    let speeds = [Some(figures.positive), Some(figures.negative), insert];
+    speeds.iter().flatten().map(Spread::relative).fold(0.0, f64::max)
 }
 
 fn title(case: &Case) -> String {
@@ -136,15 +139,16 @@ fn legend(plan: &Plan) -> String {
          the least steady speed.\n\
          batched: negative queries by {BATCH} keys a call; × is to the baseline's batched queries, or to its single \
          ones if it has none.\n\
-         fpr: false positives among {queries} fresh non-members a repeat. bits/key: all memory that the filter holds, \
-         as the allocator counts it.\n",
+         fpr: false positives among {queries} fresh non-members a repeat. bits/key: all memory that the filter holds for \
+         its keys and repairs,\nas the allocator counts it; what operations work in, some kilobits at any size, is in the \
+         JSON.\n",
         plan.repeat,
         if plan.repeat == 1 { "" } else { "s" },
     );
     if plan.entries.iter().any(|entry| entry.remote) {
         text.push_str(
-            "+remote: insertion into an adaptive filter with a MemoryRemote behind it; insert is with a remote that \
-             stores nothing,\nor the same where the filter cannot insert without the stored keys.\n",
+            "insert: into the filter alone, an adaptive one with a remote that stores nothing (none where it cannot insert \
+             without the stored keys);\ninsert+remote: with a MemoryRemote behind an adaptive filter.\n",
         );
     }
     if plan.adapt_queries > 0 {
@@ -193,7 +197,7 @@ pub(crate) mod tests {
         let shape = Shape { items: 100, load: 0.9, rate: 1.0 / 256.0, seed: 1 };
         let case = Case { log2_slots: Some(7), shape, fill: 1.0, from: 0, to: 100 };
         let plain = Figures {
-            insert: spread(20.0),
+            insert: Some(spread(20.0)),
             insert_with_remote: None,
             positive: spread(30.0),
             negative: spread(40.0),
@@ -204,7 +208,7 @@ pub(crate) mod tests {
             stats: None,
         };
         let adaptive = Figures {
-            insert: spread(30.0),
+            insert: Some(spread(30.0)),
             insert_with_remote: Some(spread(3.0)),
             batch_negative: Some(spread(100.0)),
             adapting_fpr: Some(0.0007),
@@ -259,6 +263,25 @@ pub(crate) mod tests {
         assert!(text.contains("× = times plain"));
         assert!(text.contains("100 keys, 2^7 slots, load 0.9, rate 1/256\n"), "{text}");
         assert!(text.contains("broken    failed: no \"room\"\n"), "{text}");
+    }
+
+    #[test]
+    fn batched_ratios_are_to_the_baselines_batched_queries() {
+        let text = render(&plan("adaptive"), &rows());
+        assert_eq!(cells(&text, "adaptive").last().unwrap(), "1.00", "{text}");
+        assert_eq!(cells(&text, "plain").last().unwrap(), "–", "{text}");
+    }
+
+    #[test]
+    fn insertions_with_different_remotes_are_in_different_columns() {
+        let mut rows = rows();
+        let figures = rows[1].figures.as_mut().unwrap();
+        figures.insert = None;
+        let text = render(&plan("plain"), &rows);
+        assert_eq!(cells(&text, "filter")[1..3], ["insert", "insert+remote"], "{text}");
+        assert_eq!(cells(&text, "plain")[1..3], ["20.0", "–"], "{text}");
+        assert_eq!(cells(&text, "adaptive")[1..3], ["–", "3.0"], "{text}");
+        assert_eq!(cells(&text, "adaptive")[10], "–", "no ratio to an insertion without a remote: {text}");
     }
 
     #[test]

@@ -1,27 +1,37 @@
-//! The filters of this project, behind three adapters: one for plain filters, two for adaptive ones.
+//! The filters of this project: one subject for all of them, and three ways to register one.
 //!
 //! ```text
-//! plain("quotient", "its footnote", |shape| builder….build(), |filter, key| filter.insert(key))
+//! plain("quotient", "its footnote", |shape| builder….build())
 //! adaptive("telescoping", "its footnote", |shape| builder….build())
 //! adaptive_with_keys("swapping", "its footnote", |shape| builder….build())
 //! ```
 
-use std::convert::Infallible;
+use std::ops::ControlFlow;
 
-use besom::{Adaptive, BuildError, Change, Filter, FilterStats, FullError, MemoryRemote, Remote};
+use besom::testing::NullRemote;
+use besom::{Adaptive, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote};
 
 use crate::heap;
 use crate::subject::{BATCH, Build, Entry, Failure, Shape, Subject};
 
-/// An entry for a filter that works alone. `insert` is the filter's own method; as a closure it is compiled into
-/// the loop over the keys.
-pub(crate) fn plain<F: Filter + 'static>(
+/// An entry for a filter that works alone.
+pub(crate) fn plain<F: Insert + 'static>(
     name: &'static str,
     note: &'static str,
     build: impl Fn(&Shape) -> Result<F, BuildError> + 'static,
-    insert: impl Fn(&mut F, &u64) -> Result<(), FullError> + Copy + 'static,
 ) -> Entry {
-    let build: Build = Box::new(move |shape| Ok(Box::new(Plain { filter: build(shape)?, insert })));
+    let build: Build = Box::new(move |shape| {
+        Ok(Box::new(Measured {
+            filter: build(shape)?,
+            remote: (),
+            insert: |filter: &mut F, (): &mut (), key: &u64| {
+                filter.insert(key)?;
+                Ok(())
+            },
+            adapt: |_: &mut F, (): &mut (), _: &u64| Ok(()),
+            weigh: |()| 0,
+        }))
+    });
     Entry { name, note, build, remote: false, bare: None }
 }
 
@@ -34,8 +44,19 @@ pub(crate) fn adaptive<F: Adaptive + 'static>(
     note: &'static str,
     build: impl Fn(&Shape) -> Result<F, BuildError> + Copy + 'static,
 ) -> Entry {
-    let bare: Build =
-        Box::new(move |shape| Ok(Box::new(Adapting { filter: build(shape)?, remote: NullRemote })));
+    let bare: Build = Box::new(move |shape| {
+        Ok(Box::new(Measured {
+            filter: build(shape)?,
+            remote: NullRemote,
+            insert: |filter: &mut F, remote: &mut NullRemote, key: &u64| {
+                filter.insert(key, remote)?;
+                Ok(())
+            },
+            // There is nothing to repair with.
+            adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(()),
+            weigh: |_| 0,
+        }))
+    });
     Entry { bare: Some(bare), ..adaptive_with_keys(name, note, build) }
 }
 
@@ -46,62 +67,61 @@ pub(crate) fn adaptive_with_keys<F: Adaptive + 'static>(
     note: &'static str,
     build: impl Fn(&Shape) -> Result<F, BuildError> + 'static,
 ) -> Entry {
+    type Kept = Metered<MemoryRemote>;
     let build: Build = Box::new(move |shape| {
-        let remote = Metered::<MemoryRemote>::default();
-        Ok(Box::new(Adapting { filter: build(shape)?, remote }))
+        Ok(Box::new(Measured {
+            filter: build(shape)?,
+            remote: Kept::default(),
+            insert: |filter: &mut F, remote: &mut Kept, key: &u64| {
+                filter.insert(key, remote)?;
+                Ok(())
+            },
+            adapt: |filter: &mut F, remote: &mut Kept, key: &u64| {
+                filter.adapt(key, remote)?;
+                Ok(())
+            },
+            weigh: |remote| remote.bytes,
+        }))
     });
     Entry { name, note, build, remote: true, bare: None }
 }
 
-struct Plain<F, I> {
+/// A filter with its remote, if it has one, and what is done with one key: closures, which are compiled into the loops
+/// over the keys.
+struct Measured<F, R, I, A> {
     filter: F,
+    remote: R,
     insert: I,
+    adapt: A,
+    /// The memory of the remote.
+    weigh: fn(&R) -> isize,
 }
 
-impl<F, I> Subject for Plain<F, I>
+impl<F, R, I, A> Subject for Measured<F, R, I, A>
 where
     F: Filter,
-    I: Fn(&mut F, &u64) -> Result<(), FullError>,
+    R: Default,
+    I: Fn(&mut F, &mut R, &u64) -> Result<(), Failure>,
+    A: Fn(&mut F, &mut R, &u64) -> Result<(), Failure>,
 {
     fn insert_all(&mut self, keys: &[u64]) -> Result<(), Failure> {
         for key in keys {
-            (self.insert)(&mut self.filter, key)?;
+            (self.insert)(&mut self.filter, &mut self.remote, key)?;
         }
         Ok(())
     }
 
     fn count(&self, keys: &[u64]) -> usize {
-        count(&self.filter, keys)
+        keys.iter().filter(|key| self.filter.contains(*key)).count()
     }
 
     fn count_batched(&self, keys: &[u64]) -> Option<usize> {
-        Some(count_batched(&self.filter, keys))
-    }
-
-    fn stats(&self) -> Option<FilterStats> {
-        Some(self.filter.stats())
-    }
-}
-
-struct Adapting<F, R> {
-    filter: F,
-    remote: R,
-}
-
-impl<F: Adaptive, R: MeasuredRemote> Subject for Adapting<F, R> {
-    fn insert_all(&mut self, keys: &[u64]) -> Result<(), Failure> {
-        for key in keys {
-            self.filter.insert(key, &mut self.remote)?;
-        }
-        Ok(())
-    }
-
-    fn count(&self, keys: &[u64]) -> usize {
-        count(&self.filter, keys)
-    }
-
-    fn count_batched(&self, keys: &[u64]) -> Option<usize> {
-        Some(count_batched(&self.filter, keys))
+        let mut answers = Vec::with_capacity(BATCH);
+        let mut count = |batch: &[u64]| {
+            self.filter.contains_many(batch, &mut answers);
+            answers.iter().map(|&answer| usize::from(answer)).sum::<usize>()
+        };
+        Some(keys.chunks(BATCH).map(&mut count).sum())
     }
 
     fn stats(&self) -> Option<FilterStats> {
@@ -113,66 +133,18 @@ impl<F: Adaptive, R: MeasuredRemote> Subject for Adapting<F, R> {
         for key in strangers {
             if self.filter.contains(key) {
                 hits += 1;
-                if R::KEEPS_KEYS {
-                    self.filter.adapt(key, &mut self.remote)?;
-                }
+                (self.adapt)(&mut self.filter, &mut self.remote, key)?;
             }
         }
         Ok(hits)
     }
 
     fn foreign_bytes(&self) -> isize {
-        self.remote.bytes()
+        (self.weigh)(&self.remote)
     }
 
     fn settle(&mut self) {
         self.remote = R::default();
-    }
-}
-
-fn count<F: Filter>(filter: &F, keys: &[u64]) -> usize {
-    keys.iter().filter(|key| filter.contains(*key)).count()
-}
-
-fn count_batched<F: Filter>(filter: &F, keys: &[u64]) -> usize {
-    let mut answers = Vec::with_capacity(BATCH);
-    let mut count = |batch: &[u64]| {
-        filter.contains_many(batch, &mut answers);
-        answers.iter().map(|&answer| usize::from(answer)).sum::<usize>()
-    };
-    keys.chunks(BATCH).map(&mut count).sum()
-}
-
-/// A remote whose memory is not the filter's.
-trait MeasuredRemote: Remote + Default {
-    /// Whether it holds what a filter needs to adapt.
-    const KEEPS_KEYS: bool;
-
-    /// The memory that it holds.
-    fn bytes(&self) -> isize;
-}
-
-/// A remote that stores nothing.
-#[derive(Default)]
-struct NullRemote;
-
-impl Remote for NullRemote {
-    type Error = Infallible;
-
-    fn read(&mut self, _: u64, _: &mut dyn FnMut(&[u8])) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-impl MeasuredRemote for NullRemote {
-    const KEEPS_KEYS: bool = false;
-
-    fn bytes(&self) -> isize {
-        0
     }
 }
 
@@ -197,121 +169,46 @@ impl<R: Remote> Remote for Metered<R> {
         result
     }
 
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
+        self.remote.scan(visit)
+    }
+
     fn prefetch(&self, address: u64) {
         self.remote.prefetch(address);
     }
 }
 
-impl<R: Remote + Default> MeasuredRemote for Metered<R> {
-    const KEEPS_KEYS: bool = true;
-
-    fn bytes(&self) -> isize {
-        self.bytes
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    //! Catches: an adapter that counts wrongly, that does not adapt, or that takes the remote's memory for the
+    //! Catches: a subject that counts wrongly, that does not adapt, or that takes the remote's memory for the
     //! filter's.
-    use std::collections::HashSet;
-
-    use besom::{Adaptation, AdaptiveError, Digest, Key, KeyHasher, Xxh3};
+    use besom::{ExtensionFilter, QuotientFilter};
 
     use super::*;
     use crate::keys::{Keys, Role};
 
-    /// Knows its keys exactly but accepts everything else of an even digest too, until it is told of it.
-    struct Parity {
-        hash: Xxh3,
-        members: HashSet<Digest>,
-        repaired: HashSet<Digest>,
-        capacity: usize,
-    }
-
-    fn parity(shape: &Shape) -> Result<Parity, BuildError> {
-        Ok(Parity {
-            hash: Xxh3::with_seed(shape.seed.into()),
-            members: HashSet::with_capacity(shape.items),
-            repaired: HashSet::new(),
-            capacity: shape.items,
-        })
-    }
-
-    impl Parity {
-        fn store(&mut self, key: &u64) -> Result<(), FullError> {
-            if self.members.len() == self.capacity {
-                return Err(FullError { len: self.capacity, capacity: self.capacity });
-            }
-            self.members.insert(self.hash.digest_key(key));
-            Ok(())
-        }
-    }
-
-    impl Filter for Parity {
-        fn digest(&self, bytes: &[u8]) -> Digest {
-            self.hash.digest(bytes)
-        }
-
-        fn contains_digest(&self, digest: Digest) -> bool {
-            self.members.contains(&digest) || digest.lo.is_multiple_of(2) && !self.repaired.contains(&digest)
-        }
-
-        fn len(&self) -> usize {
-            self.members.len()
-        }
-
-        fn capacity(&self) -> usize {
-            self.capacity
-        }
-
-        fn stats(&self) -> FilterStats {
-            FilterStats::default()
-        }
-    }
-
-    impl Adaptive for Parity {
-        fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-        where
-            K: Key + ?Sized,
-            R: Remote,
-        {
-            let digest = self.hash.digest_key(key);
-            key.with_bytes(|key| remote.apply(&[Change::Push { address: digest.hi >> 50, key }]))
-                .map_err(AdaptiveError::Remote)?;
-            Ok(self.members.insert(digest))
-        }
-
-        fn remove<K, R>(&mut self, key: &K, _: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-        where
-            K: Key + ?Sized,
-            R: Remote,
-        {
-            Ok(self.members.remove(&self.hash.digest_key(key)))
-        }
-
-        fn adapt<K, R>(&mut self, key: &K, _: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-        where
-            K: Key + ?Sized,
-            R: Remote,
-        {
-            self.repaired.insert(self.hash.digest_key(key));
-            Ok(Adaptation::Fixed { slots: 1 })
-        }
-    }
-
     const SHAPE: Shape = Shape { items: 3_000, load: 0.9, rate: 0.5, seed: 7 };
+
+    fn quotient(shape: &Shape) -> Result<QuotientFilter, BuildError> {
+        let builder = QuotientFilter::builder().capacity(shape.items).max_load(shape.load);
+        builder.false_positive_rate(shape.rate).seed(shape.seed).build()
+    }
+
+    fn extension(shape: &Shape) -> Result<ExtensionFilter, BuildError> {
+        let builder = ExtensionFilter::builder().capacity(shape.items).max_load(shape.load);
+        builder.false_positive_rate(shape.rate).seed(shape.seed).build()
+    }
 
     #[test]
     fn a_plain_filter_is_counted_and_its_errors_come_through() {
-        let entry = plain("parity", "", parity, Parity::store);
+        let entry = plain("quotient", "", quotient);
         let keys = Keys::new(1);
         let (members, strangers) = (keys.range(Role::Member, 0, 3_000), keys.range(Role::Stranger, 0, 5_000));
         let mut subject = (entry.build)(&SHAPE).unwrap();
         subject.insert_all(&members).unwrap();
         assert_eq!(subject.count(&members), 3_000);
         let hits = subject.count(&strangers);
-        assert!((2_000..3_000).contains(&hits), "{hits}");
+        assert!((500..2_500).contains(&hits), "{hits}");
         assert_eq!(subject.count_batched(&strangers), Some(hits));
         assert_eq!(subject.adapt_all(&strangers).unwrap(), hits);
         let error = subject.insert_all(&strangers).unwrap_err();
@@ -320,7 +217,7 @@ mod tests {
 
     #[test]
     fn an_adaptive_filter_adapts_and_leaves_the_remote_out_of_its_memory() {
-        let entry = adaptive("parity", "", parity);
+        let entry = adaptive("extension", "", extension);
         let keys = Keys::new(1);
         let (members, strangers) = (keys.range(Role::Member, 0, 3_000), keys.range(Role::Stranger, 0, 5_000));
         let held = |build: &Build| {
@@ -334,8 +231,9 @@ mod tests {
         assert!(subject.foreign_bytes() > 3_000 * 8);
         // The two differ by the small structs themselves.
         assert!(bytes.abs_diff(bare_bytes) < 256, "{bytes} and {bare_bytes}");
-        let hits = subject.count(&strangers);
-        assert_eq!(subject.adapt_all(&strangers).unwrap(), hits);
+        // A repair may repair others with it.
+        let (hits, met) = (subject.count(&strangers), subject.adapt_all(&strangers).unwrap());
+        assert!((hits / 4..=hits).contains(&met), "{met} of {hits}");
         assert_eq!(subject.count(&strangers), 0);
         assert_eq!(subject.count(&members), 3_000);
     }

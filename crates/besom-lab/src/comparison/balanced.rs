@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use besom::{Digest, FilterStats, KeyHasher, Xxh3};
+use besom::{Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, Xxh3};
 
-use super::{below, poisson, probes, stats};
-use crate::subject::{PlainFilter, SubjectError};
+use super::{answer_alike, below, ensure, poisson, probes, stats};
 
 /// The bits of a block: 32 bytes, the memory word of the paper.
 const BLOCK: usize = 256;
@@ -22,13 +21,13 @@ const OVERFLOW: f64 = 0.0049;
 /// memory of its own and does not count. This is the paper's scheme of a single choice. *Blocked*, it takes them all.
 ///
 /// ```
+/// use besom::{Filter, Insert};
 /// use besom_lab::comparison::BalancedBloomFilter;
-/// use besom_lab::subject::PlainFilter;
 ///
 /// let mut filter = BalancedBloomFilter::balanced(1000, 10.0, 7);
-/// filter.insert(b"key")?;
-/// assert!(filter.contains(b"key"));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// filter.insert("key")?;
+/// assert!(filter.contains("key"));
+/// # Ok::<(), besom::FullError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BalancedBloomFilter {
@@ -43,6 +42,7 @@ pub struct BalancedBloomFilter {
     balance: Option<(u8, Vec<u8>)>,
     overflow: HashSet<Digest>,
     items: usize,
+    capacity: usize,
 }
 
 impl BalancedBloomFilter {
@@ -55,33 +55,38 @@ impl BalancedBloomFilter {
         let most = most.unwrap_or((1 << COUNTER) - 1);
         let expected = |&probes: &u32| expected_rate(load, most, width, probes);
         let probes = (1..=24).min_by(|a, b| expected(a).total_cmp(&expected(b))).unwrap_or(1);
-        Self::new(blocks, (BLOCK, width), probes, Some((most as u8, vec![0; blocks])), seed)
+        let balance = Some((most as u8, vec![0; blocks]));
+        Self { balance, ..Self::new(keys, blocks, (BLOCK, width), probes, seed) }
     }
 
     /// A filter that is only blocked, with as many probes as an ordinary Bloom filter of so many bits for each key.
     #[must_use]
     pub fn blocked(keys: usize, bits_per_key: f64, seed: u64) -> Self {
         let (blocks, _) = layout(keys, bits_per_key);
-        Self::new(blocks, (BLOCK, BLOCK), usual_probes(bits_per_key), None, seed)
+        Self::new(keys, blocks, (BLOCK, BLOCK), usual_probes(bits_per_key), seed)
     }
 
     /// One block of all bits: an ordinary Bloom filter that, unlike the library's, takes more keys than planned.
     #[must_use]
     pub fn ordinary(keys: usize, bits_per_key: f64, seed: u64) -> Self {
         let bits = (keys as f64 * bits_per_key / 64.0).round().max(1.0) as usize * 64;
-        Self::new(1, (bits, bits), usual_probes(bits_per_key), None, seed)
+        Self::new(keys, 1, (bits, bits), usual_probes(bits_per_key), seed)
     }
 
-    fn new(
-        blocks: usize,
-        (block, width): (usize, usize),
-        probes: u32,
-        balance: Option<(u8, Vec<u8>)>,
-        seed: u64,
-    ) -> Self {
-        let hash = Xxh3::with_seed(seed.into());
-        let words = vec![0; blocks * block / 64];
-        Self { hash, words, blocks, block, width, probes, balance, overflow: HashSet::new(), items: 0 }
+    /// A filter that is not balanced.
+    fn new(keys: usize, blocks: usize, (block, width): (usize, usize), probes: u32, seed: u64) -> Self {
+        Self {
+            hash: Xxh3::with_seed(seed.into()),
+            words: vec![0; blocks * block / 64],
+            blocks,
+            block,
+            width,
+            probes,
+            balance: None,
+            overflow: HashSet::new(),
+            items: 0,
+            capacity: keys,
+        }
     }
 
     /// The words and bits that a key sets.
@@ -92,31 +97,55 @@ impl BalancedBloomFilter {
     }
 }
 
-impl PlainFilter for BalancedBloomFilter {
-    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
-        let digest = self.hash.digest(key);
-        self.items += 1;
-        if let Some((most, counts)) = &mut self.balance {
-            let count = &mut counts[below(digest.hi, self.blocks)];
-            if *count == *most {
-                self.overflow.insert(digest);
-                return Ok(());
-            }
-            *count += 1;
-        }
-        let bits: Vec<(usize, u64)> = self.bits(digest).collect();
-        bits.into_iter().for_each(|(word, bit)| self.words[word] |= bit);
-        Ok(())
+impl Filter for BalancedBloomFilter {
+    answer_alike!();
+
+    type Place = Digest;
+
+    fn place(&self, digest: Digest) -> Digest {
+        digest
     }
 
-    fn contains(&self, key: &[u8]) -> bool {
-        let digest = self.hash.digest(key);
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.bits(digest).all(|(word, bit)| self.words[word] & bit != 0) || self.overflow.contains(&digest)
     }
 
     fn stats(&self) -> FilterStats {
         // The counters are part of the blocks, if in a vector of their own here.
         stats(self.items, self.blocks * self.block, self.blocks * self.block)
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let overfull = |(most, counts): &(u8, Vec<u8>)| counts.iter().any(|count| count > most);
+        ensure(!self.balance.as_ref().is_some_and(overfull), || "a block has too many keys".into())
+    }
+}
+
+/// Never full: what a block does not take goes to the overflow list.
+impl Insert for BalancedBloomFilter {
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let new = !self.contains_digest(digest);
+        self.items += 1;
+        if let Some((most, counts)) = &mut self.balance {
+            let count = &mut counts[below(digest.hi, self.blocks)];
+            if *count == *most {
+                self.overflow.insert(digest);
+                return Ok(new);
+            }
+            *count += 1;
+        }
+        let bits: Vec<(usize, u64)> = self.bits(digest).collect();
+        bits.into_iter().for_each(|(word, bit)| self.words[word] |= bit);
+        Ok(new)
+    }
+
+    fn clear(&mut self) {
+        self.words.fill(0);
+        if let Some((_, counts)) = &mut self.balance {
+            counts.fill(0);
+        }
+        self.overflow.clear();
+        self.items = 0;
     }
 }
 

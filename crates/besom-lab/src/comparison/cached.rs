@@ -1,11 +1,13 @@
 //! The simplest way to adapt: remember the latest false positives, and answer "absent" for these.
 
-use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use besom::{Adaptation, FilterStats};
+use besom::{
+    Adaptation, AnyRemoteError, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Resync, Seed,
+};
 
-use crate::subject::{PlainFilter, RemoteAccesses, Subject, SubjectError};
+use super::ensure;
 
 /// A filter that does not adapt, behind a cache of recent false positives.
 ///
@@ -14,21 +16,23 @@ use crate::subject::{PlainFilter, RemoteAccesses, Subject, SubjectError};
 /// is not counted, which favours the cache.
 ///
 /// ```
+/// use besom::dyn_removable;
 /// use besom_lab::comparison::{Cached, VacuumFilter};
 /// use besom_lab::subject::Subject;
 ///
-/// let mut filter = Cached::new(VacuumFilter::new(10, 4, 0.95, 1), 2, 64);
+/// let cached = Cached::new(dyn_removable(VacuumFilter::new(10, 4, 0.95, 1)), 2, 64);
+/// let mut filter: Subject = Subject::new(Box::new(cached));
 /// (0..10_u64).try_for_each(|key| filter.insert(&key.to_le_bytes()).map(drop))?;
 /// let absent = (10..1000_u64).find(|key| filter.contains(&key.to_le_bytes())).unwrap();
 /// filter.adapt(&absent.to_le_bytes())?;
 /// assert!(!filter.contains(&absent.to_le_bytes()));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// # Ok::<(), besom::DynFilterError>(())
 /// ```
-#[derive(Debug)]
-pub struct Cached<F> {
-    filter: F,
+pub struct Cached {
+    filter: Box<dyn DynFilter>,
     entry_bits: usize,
-    capacity: usize,
+    bound: usize,
+    /// Where in `entries` a key is.
     index: HashMap<Box<[u8]>, usize>,
     entries: Vec<Entry>,
     hand: usize,
@@ -39,35 +43,46 @@ pub struct Cached<F> {
 struct Entry {
     key: Box<[u8]>,
     /// Whether it was of use since the hand came by.
-    used: Cell<bool>,
+    used: AtomicBool,
 }
 
-impl<F: PlainFilter> Cached<F> {
-    /// A filter with a cache of that many keys of that many bits.
-    pub fn new(filter: F, capacity: usize, entry_bits: usize) -> Self {
+impl Cached {
+    /// A filter with a cache of at most `bound` keys of `entry_bits` bits each.
+    #[must_use]
+    pub fn new(filter: Box<dyn DynFilter>, bound: usize, entry_bits: usize) -> Self {
         let (index, entries) = (HashMap::new(), Vec::new());
-        Self { filter, entry_bits, capacity, index, entries, hand: 0, adaptations: 0 }
+        Self { filter, entry_bits, bound, index, entries, hand: 0, adaptations: 0 }
     }
 
     /// Where the next entry goes: a new place, or that of the first one that was of no use.
     fn evict(&mut self) -> usize {
-        if self.entries.len() < self.capacity {
+        if self.entries.len() < self.bound {
             return self.entries.len();
         }
         loop {
             let place = self.hand;
             self.hand = (self.hand + 1) % self.entries.len();
-            if !self.entries[place].used.replace(false) {
+            if !std::mem::take(self.entries[place].used.get_mut()) {
                 return place;
             }
         }
     }
-}
 
-impl<F: PlainFilter> Subject for Cached<F> {
-    fn insert(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
-        self.filter.insert(key)?;
-        // A stored key is no false positive any more.
+    /// Remembers a false positive.
+    fn remember(&mut self, key: &[u8]) {
+        let place = self.evict();
+        let entry = Entry { key: key.into(), used: AtomicBool::new(false) };
+        self.index.insert(key.into(), place);
+        if place == self.entries.len() {
+            self.entries.push(entry);
+        } else {
+            let evicted = std::mem::replace(&mut self.entries[place], entry);
+            self.index.remove(&evicted.key);
+        }
+    }
+
+    /// A stored key is no false positive any more.
+    fn forget(&mut self, key: &[u8]) {
         if let Some(place) = self.index.remove(key) {
             self.entries.swap_remove(place);
             if let Some(moved) = self.entries.get(place) {
@@ -75,85 +90,142 @@ impl<F: PlainFilter> Subject for Cached<F> {
             }
             self.hand = if self.hand < self.entries.len() { self.hand } else { 0 };
         }
-        Ok(true)
     }
+}
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
-        self.filter.remove(key)
-    }
+type DynRemote<'r> = &'r mut dyn Remote<Error = AnyRemoteError>;
 
+impl DynFilter for Cached {
     fn contains(&self, key: &[u8]) -> bool {
         if !self.filter.contains(key) {
             return false;
         }
-        let cached = self.index.get(key).map(|&place| self.entries[place].used.set(true));
-        cached.is_none()
+        let entry = self.index.get(key).map(|&place| &self.entries[place]);
+        entry.map(|entry| entry.used.store(true, Ordering::Relaxed)).is_none()
     }
 
-    fn adapt(&mut self, key: &[u8]) -> Result<Adaptation, SubjectError> {
-        if self.capacity == 0 {
+    fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>) {
+        answers.clear();
+        answers.extend(keys.iter().map(|key| self.contains(key)));
+    }
+
+    fn insert(&mut self, key: &[u8], remote: DynRemote<'_>) -> Result<bool, DynFilterError> {
+        let new = !self.contains(key);
+        self.filter.insert(key, remote)?;
+        self.forget(key);
+        Ok(new)
+    }
+
+    fn remove(&mut self, key: &[u8], remote: DynRemote<'_>) -> Result<bool, DynFilterError> {
+        self.filter.remove(key, remote)
+    }
+
+    fn adapt(&mut self, key: &[u8], _: DynRemote<'_>) -> Result<Adaptation, DynFilterError> {
+        if !self.contains(key) {
+            return Ok(Adaptation::NotFalsePositive);
+        }
+        if self.bound == 0 {
             return Ok(Adaptation::Unfixable);
         }
-        if !self.index.contains_key(key) {
-            let place = self.evict();
-            let entry = Entry { key: key.into(), used: Cell::new(false) };
-            self.index.insert(key.into(), place);
-            if place == self.entries.len() {
-                self.entries.push(entry);
-            } else {
-                let evicted = std::mem::replace(&mut self.entries[place], entry);
-                self.index.remove(&evicted.key);
-            }
-        }
+        self.remember(key);
         self.adaptations += 1;
         Ok(Adaptation::Fixed { slots: 1 })
     }
 
+    fn clear(&mut self, remote: DynRemote<'_>) -> Result<(), DynFilterError> {
+        self.filter.clear(remote)?;
+        self.index.clear();
+        self.entries.clear();
+        self.hand = 0;
+        Ok(())
+    }
+
+    fn verify_remote(&self, remote: DynRemote<'_>) -> Result<(), DynFilterError> {
+        self.filter.verify_remote(remote)
+    }
+
+    fn resync(&mut self, addresses: &[u64], remote: DynRemote<'_>) -> Result<Resync, DynFilterError> {
+        self.filter.resync(addresses, remote)
+    }
+
+    fn is_adaptive(&self) -> bool {
+        self.filter.is_adaptive()
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let place = |key: &[u8]| self.index.get(key).copied();
+        let indexed = |(number, entry): (usize, &Entry)| place(&entry.key) == Some(number);
+        let sound = self.entries.len() <= self.bound && self.index.len() == self.entries.len();
+        ensure(sound && self.entries.iter().enumerate().all(indexed), || {
+            "the cache and its index disagree".into()
+        })?;
+        self.filter.verify()
+    }
+
     fn stats(&self) -> FilterStats {
         let mut stats = self.filter.stats();
-        stats.adaptivity_bits = self.capacity * self.entry_bits;
+        stats.adaptivity_bits = self.bound * self.entry_bits;
         stats.bits += stats.adaptivity_bits;
         stats.adaptations = self.adaptations;
         stats.adapted_slots = self.entries.len();
         stats
     }
 
-    fn remote(&self) -> RemoteAccesses {
-        RemoteAccesses::default()
+    fn len(&self) -> usize {
+        self.filter.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.filter.capacity()
+    }
+
+    fn seed(&self) -> Seed {
+        self.filter.seed()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    //! Catches: a cache that grows beyond its bound, loses its index, or hides a stored key.
+    use besom::testing::NullRemote;
+    use besom::{AnyRemote, dyn_removable};
+
     use super::super::VacuumFilter;
     use super::*;
     use crate::random::Random;
 
+    fn cached(keys: usize, bound: usize) -> Cached {
+        Cached::new(dyn_removable(VacuumFilter::new(keys, 4, 0.95, 1)), bound, 64)
+    }
+
     #[test]
     fn remembers_so_many_false_positives_and_no_stored_key() {
-        let mut random = Random::new(1);
-        let mut filter = Cached::new(VacuumFilter::new(200, 4, 0.95, 1), 8, 64);
+        let (mut random, mut remote) = (Random::new(1), AnyRemote(NullRemote));
+        let mut filter = cached(200, 8);
         let mut stored = Vec::new();
         for _ in 0..20_000 {
             let key = random.below(400);
             let bytes = key.to_le_bytes();
             if stored.len() < 150 && random.below(40) == 0 && !stored.contains(&key) {
-                filter.insert(&bytes).unwrap();
+                filter.insert(&bytes, &mut remote).unwrap();
                 stored.push(key);
             } else if filter.contains(&bytes) && !stored.contains(&key) {
-                filter.adapt(&bytes).unwrap();
+                filter.adapt(&bytes, &mut remote).unwrap();
                 assert!(!filter.contains(&bytes));
             }
-            assert!(filter.entries.len() <= 8 && filter.index.len() == filter.entries.len());
-            assert!(filter.index.iter().all(|(key, &place)| filter.entries[place].key == *key));
+            filter.verify().unwrap();
             assert!(stored.iter().all(|key| filter.contains(&key.to_le_bytes())));
         }
         assert_eq!(filter.entries.len(), 8);
+        filter.clear(&mut remote).unwrap();
+        assert!(filter.is_empty() && filter.verify().is_ok() && filter.stats().adapted_slots == 0);
     }
 
     #[test]
     fn a_cache_of_nothing_adapts_nothing() {
-        let mut filter = Cached::new(VacuumFilter::new(10, 4, 0.95, 1), 0, 64);
-        assert_eq!(filter.adapt(b"key"), Ok(Adaptation::Unfixable));
+        let (mut filter, mut remote) = (cached(10, 0), AnyRemote(NullRemote));
+        filter.insert(b"key", &mut remote).unwrap();
+        assert_eq!(filter.adapt(b"key", &mut remote).unwrap(), Adaptation::Unfixable);
+        assert_eq!(filter.adapt(b"other", &mut remote).unwrap(), Adaptation::NotFalsePositive);
     }
 }

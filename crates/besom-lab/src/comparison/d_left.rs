@@ -1,10 +1,11 @@
 //! The d-left counting Bloom filter (Bonomi, Mitzenmacher, Panigrahy, Singh and Varghese, 2006).
 
-use besom::{FilterStats, KeyHasher, Xxh3};
+use besom::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
+};
 
-use super::{Packed, below, stats};
+use super::{Packed, answer_alike, below, ensure, stats};
 use crate::random::mix;
-use crate::subject::{PlainFilter, SubjectError};
 
 /// The configuration of its authors: four subtables, buckets of eight cells, six of them in use on average.
 const SUBTABLES: usize = 4;
@@ -21,14 +22,14 @@ const FULL: u32 = (1 << COUNTER_BITS) - 1;
 /// share a cell share all four of their places, and removing one cannot take the other's.
 ///
 /// ```
+/// use besom::{Filter, Insert, Remove};
 /// use besom_lab::comparison::DLeftFilter;
-/// use besom_lab::subject::PlainFilter;
 ///
 /// let mut filter = DLeftFilter::new(1000, 12, 7);
-/// filter.insert(b"key")?;
-/// assert!(filter.remove(b"key")?);
-/// assert!(!filter.contains(b"key"));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// filter.insert("key")?;
+/// assert!(filter.remove("key")?);
+/// assert!(!filter.contains("key"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct DLeftFilter {
@@ -41,6 +42,7 @@ pub struct DLeftFilter {
     /// The permutations: multiplications modulo the number of fingerprints, by numbers that divide it not.
     factors: [u64; SUBTABLES],
     items: usize,
+    capacity: usize,
 }
 
 impl DLeftFilter {
@@ -54,19 +56,7 @@ impl DLeftFilter {
         let factors = std::array::from_fn(|table| coprime(mix(seed ^ table as u64) >> 1));
         let cells = Packed::new(SUBTABLES * buckets * CELLS, remainder_bits + COUNTER_BITS);
         let hash = Xxh3::with_seed(seed.into());
-        Self { hash, cells, buckets, remainder_bits, factors, items: 0 }
-    }
-
-    /// For each subtable the first cell of the key's bucket, and its remainder there.
-    fn places(&self, key: &[u8]) -> [(usize, u32); SUBTABLES] {
-        let fingerprints = (self.buckets as u64) << self.remainder_bits;
-        let fingerprint = below(self.hash.digest(key).hi, fingerprints as usize) as u128;
-        std::array::from_fn(|table| {
-            let permuted =
-                (fingerprint * u128::from(self.factors[table]) % u128::from(fingerprints)) as usize;
-            let bucket = table * self.buckets + (permuted >> self.remainder_bits);
-            (bucket * CELLS, permuted as u32 & ((1 << self.remainder_bits) - 1))
-        })
+        Self { hash, cells, buckets, remainder_bits, factors, items: 0, capacity: keys }
     }
 
     fn cell(&self, cell: usize) -> (u32, u32) {
@@ -94,44 +84,73 @@ impl DLeftFilter {
     }
 }
 
-impl PlainFilter for DLeftFilter {
-    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
-        let places = self.places(key);
-        if let Some(cell) = self.find(&places) {
+impl Filter for DLeftFilter {
+    answer_alike!();
+
+    /// For each subtable the first cell of the key's bucket, and its remainder there.
+    type Place = [(usize, u32); SUBTABLES];
+
+    fn place(&self, digest: Digest) -> Self::Place {
+        let fingerprints = (self.buckets as u64) << self.remainder_bits;
+        let fingerprint = below(digest.hi, fingerprints as usize) as u128;
+        std::array::from_fn(|table| {
+            let permuted =
+                (fingerprint * u128::from(self.factors[table]) % u128::from(fingerprints)) as usize;
+            let bucket = table * self.buckets + (permuted >> self.remainder_bits);
+            (bucket * CELLS, permuted as u32 & ((1 << self.remainder_bits) - 1))
+        })
+    }
+
+    fn contains_at(&self, place: Self::Place, _: impl FnOnce() -> Digest) -> bool {
+        self.find(&place).is_some()
+    }
+
+    fn stats(&self) -> FilterStats {
+        stats(self.items, self.cells.len(), self.cells.bits())
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        // A cell that is full counts at least that many, and perhaps keys that are gone.
+        let counts = self.cells.iter().map(|cell| cell & FULL).filter(|&count| count < FULL);
+        let counted: usize = counts.map(|count| count as usize).sum();
+        ensure(counted <= self.items, || format!("{counted} keys are counted, {} stored", self.items))
+    }
+}
+
+impl Insert for DLeftFilter {
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let places = self.place(digest);
+        let known = self.find(&places);
+        if let Some(cell) = known {
             let (remainder, count) = self.cell(cell);
             self.set(cell, remainder, (count + 1).min(FULL));
         } else {
             // The emptiest bucket, the leftmost of several.
             let emptiest = places.iter().rev().max_by_key(|(start, _)| self.free(*start).count());
             let place = emptiest.and_then(|&(start, remainder)| Some((self.free(start).next()?, remainder)));
-            let Some((cell, remainder)) = place else {
-                return Err(SubjectError::Failed(format!(
-                    "all four buckets of a key are full with {} keys stored",
-                    self.items
-                )));
-            };
+            let full = FullError { len: self.items, capacity: self.capacity };
+            let (cell, remainder) = place.ok_or(full)?;
             self.set(cell, remainder, 1);
         }
         self.items += 1;
-        Ok(())
+        Ok(known.is_none())
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
-        let Some(cell) = self.find(&self.places(key)) else { return Ok(false) };
+    fn clear(&mut self) {
+        self.cells.clear();
+        self.items = 0;
+    }
+}
+
+impl Remove for DLeftFilter {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        let Some(cell) = self.find(&self.place(digest)) else { return Ok(false) };
         let (remainder, count) = self.cell(cell);
         if count < FULL {
             self.set(cell, remainder, count - 1);
         }
         self.items -= 1;
         Ok(true)
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        self.find(&self.places(key)).is_some()
-    }
-
-    fn stats(&self) -> FilterStats {
-        stats(self.items, self.cells.len(), self.cells.bits())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Filters that the papers compare with and that nobody needs in production: correct and tested, not tuned.
 //!
-//! Each is a subject ([`PlainFilter`](crate::subject::PlainFilter)) and has a line in the
-//! [registry](crate::subject::registry()).
+//! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove)); those
+//! that all experiments know have a line in the [registry](crate::subject::registry()).
 
 mod balanced;
 mod cached;
@@ -13,7 +13,7 @@ mod tests;
 mod vacuum;
 mod variable_increment;
 
-use besom::{Digest, FilterStats};
+use besom::{Digest, FilterStats, InvariantError};
 
 use crate::random::mix;
 
@@ -24,6 +24,26 @@ pub use packed::Packed;
 pub use rank_indexed::RankIndexedFilter;
 pub use vacuum::VacuumFilter;
 pub use variable_increment::VariableIncrementFilter;
+
+/// The questions that all filters of this folder answer alike.
+macro_rules! answer_alike {
+    () => {
+        type Hasher = Xxh3;
+
+        fn hasher(&self) -> &Xxh3 {
+            &self.hash
+        }
+
+        fn len(&self) -> usize {
+            self.items
+        }
+
+        fn capacity(&self) -> usize {
+            self.capacity
+        }
+    };
+}
+use answer_alike;
 
 /// Maps 64 hash bits to a number below `bound`.
 fn below(hash: u64, bound: usize) -> usize {
@@ -54,4 +74,9 @@ fn stats(items: usize, slots: usize, bits: usize) -> FilterStats {
     (stats.items, stats.slots, stats.bits) = (items, slots, bits);
     stats.load = items as f64 / slots as f64;
     stats
+}
+
+/// An error that describes a violation unless the condition holds.
+fn ensure(condition: bool, violation: impl FnOnce() -> String) -> Result<(), InvariantError> {
+    if condition { Ok(()) } else { Err(InvariantError::new(violation())) }
 }

@@ -43,6 +43,16 @@ impl Packed {
         self.words.len() * 64
     }
 
+    /// Makes all numbers 0.
+    pub fn clear(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// All numbers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len).map(|index| self.get(index))
+    }
+
     /// The number at `index`.
     ///
     /// # Panics

@@ -1,9 +1,10 @@
 //! Rank-indexed hashing (Hua, Zhao, Lin and Xu, 2008), plain and counting.
 
-use besom::{FilterStats, KeyHasher, Xxh3};
+use besom::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
+};
 
-use super::{Packed, below, poisson, stats};
-use crate::subject::{PlainFilter, SubjectError};
+use super::{Packed, answer_alike, below, ensure, poisson, stats};
 
 /// Chains of a bin: one word of index.
 const CHAINS: usize = 64;
@@ -26,14 +27,14 @@ const NONE: u32 = 0;
 /// takes *extensions* from a pool that all bins share, so that few slots are empty in sum.
 ///
 /// ```
+/// use besom::{Filter, Insert, Remove};
 /// use besom_lab::comparison::RankIndexedFilter;
-/// use besom_lab::subject::PlainFilter;
 ///
 /// let mut filter = RankIndexedFilter::counting(1000, 8, 7);
-/// filter.insert(b"key")?;
-/// assert!(filter.remove(b"key")?);
-/// assert!(!filter.contains(b"key"));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// filter.insert("key")?;
+/// assert!(filter.remove("key")?);
+/// assert!(!filter.contains("key"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct RankIndexedFilter {
@@ -50,6 +51,7 @@ pub struct RankIndexedFilter {
     remainder_bits: u32,
     counting: bool,
     items: usize,
+    capacity: usize,
 }
 
 /// What an exhaustive search chose.
@@ -134,28 +136,30 @@ impl RankIndexedFilter {
         let slot_bits = remainder_bits + 1 + if counting { COUNTER_BITS } else { 0 };
         let shape = Shape::smallest(keys, slot_bits);
         let slots = shape.bins * shape.slots + shape.extensions * shape.extension_slots;
-        let mut next = Packed::new(shape.bins + shape.extensions, shape.pointer_bits());
-        for extension in 1..shape.extensions {
-            next.set(shape.bins + extension - 1, extension as u32 + 1);
-        }
-        Self {
+        let mut filter = Self {
             hash: Xxh3::with_seed(seed.into()),
             shape,
             index: vec![0; shape.bins],
             slots: Packed::new(slots, slot_bits),
-            next,
-            unused: if shape.extensions > 0 { 1 } else { NONE },
+            next: Packed::new(shape.bins + shape.extensions, shape.pointer_bits()),
+            unused: NONE,
             remainder_bits,
             counting,
             items: 0,
-        }
+            capacity: keys,
+        };
+        filter.free_extensions();
+        filter
     }
 
-    /// The bin, the chain and the remainder of a key.
-    fn place(&self, key: &[u8]) -> (usize, u32, u32) {
-        let digest = self.hash.digest(key);
-        let chain = below(digest.hi, self.shape.bins * CHAINS);
-        (chain / CHAINS, (chain % CHAINS) as u32, (digest.lo >> (64 - self.remainder_bits)) as u32)
+    /// Puts all extensions into the list of those that nobody uses.
+    fn free_extensions(&mut self) {
+        let Shape { bins, extensions, .. } = self.shape;
+        self.next.clear();
+        for extension in 1..extensions {
+            self.next.set(bins + extension - 1, extension as u32 + 1);
+        }
+        self.unused = if extensions > 0 { 1 } else { NONE };
     }
 
     /// The numbers of a bin's extensions, plus one, in order.
@@ -238,9 +242,50 @@ impl RankIndexedFilter {
     }
 }
 
-impl PlainFilter for RankIndexedFilter {
-    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
-        let (bin, chain, remainder) = self.place(key);
+impl Filter for RankIndexedFilter {
+    answer_alike!();
+
+    /// The bin, the chain and the remainder of a key.
+    type Place = (usize, u32, u32);
+
+    fn place(&self, digest: Digest) -> Self::Place {
+        let chain = below(digest.hi, self.shape.bins * CHAINS);
+        (chain / CHAINS, (chain % CHAINS) as u32, (digest.lo >> (64 - self.remainder_bits)) as u32)
+    }
+
+    fn contains_at(&self, (bin, chain, remainder): Self::Place, _: impl FnOnce() -> Digest) -> bool {
+        if self.index[bin] >> chain & 1 == 0 {
+            return false;
+        }
+        let items = self.items_of(bin);
+        items[self.chain_of(bin, chain, &items)].iter().any(|item| item.remainder == remainder)
+    }
+
+    fn stats(&self) -> FilterStats {
+        let bits = self.index.len() * CHAINS + self.slots.bits() + self.next.bits();
+        stats(self.items, self.slots.len(), bits)
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let mut counted = 0;
+        for bin in 0..self.shape.bins {
+            let items = self.items_of(bin);
+            let (chains, ends) =
+                (self.index[bin].count_ones() as usize, items.iter().filter(|item| item.last).count());
+            ensure(chains == ends, || {
+                format!("bin {bin} has {chains} chains in use and {ends} ends of one")
+            })?;
+            counted += items.iter().map(|item| item.count as usize + 1).sum::<usize>();
+        }
+        // Without counters a remainder stands for any number of keys.
+        let agrees = counted == self.items || !self.counting && counted < self.items;
+        ensure(agrees, || format!("{counted} keys are counted, {} stored", self.items))
+    }
+}
+
+impl Insert for RankIndexedFilter {
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let (bin, chain, remainder) = self.place(digest);
         let mut items = self.items_of(bin);
         let range = self.chain_of(bin, chain, &items);
         let most = if self.counting { (1 << COUNTER_BITS) - 1 } else { 0 };
@@ -254,19 +299,27 @@ impl PlainFilter for RankIndexedFilter {
             None => items.insert(range.start, Item { remainder, count: 0, last: range.is_empty() }),
         }
         if !self.write(bin, &items) {
-            let text = format!("the pool of extensions is empty with {} keys stored", self.items);
-            return Err(SubjectError::Failed(text));
+            return Err(FullError { len: self.items, capacity: self.capacity });
         }
         self.index[bin] |= 1 << chain;
         self.items += 1;
-        Ok(())
+        Ok(!known)
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
+    fn clear(&mut self) {
+        self.index.fill(0);
+        self.slots.clear();
+        self.free_extensions();
+        self.items = 0;
+    }
+}
+
+impl Remove for RankIndexedFilter {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
         if !self.counting {
-            return Err(SubjectError::NoRemoval);
+            return Err(RemovalDisabled);
         }
-        let (bin, chain, remainder) = self.place(key);
+        let (bin, chain, remainder) = self.place(digest);
         let mut items = self.items_of(bin);
         let range = self.chain_of(bin, chain, &items);
         let Some(item) = range.clone().find(|&item| items[item].remainder == remainder) else {
@@ -285,19 +338,5 @@ impl PlainFilter for RankIndexedFilter {
         self.items -= 1;
         // Fewer items never take an extension more.
         Ok(self.write(bin, &items))
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        let (bin, chain, remainder) = self.place(key);
-        if self.index[bin] >> chain & 1 == 0 {
-            return false;
-        }
-        let items = self.items_of(bin);
-        items[self.chain_of(bin, chain, &items)].iter().any(|item| item.remainder == remainder)
-    }
-
-    fn stats(&self) -> FilterStats {
-        let bits = self.index.len() * CHAINS + self.slots.bits() + self.next.bits();
-        stats(self.items, self.slots.len(), bits)
     }
 }

@@ -1,11 +1,12 @@
 //! The vacuum filter (Wang, Zhou, Shi and Qian, VLDB 2019): a cuckoo filter whose two bins of a key mostly lie
 //! near each other, and whose number of bins need not be a power of two.
 
-use besom::{FilterStats, KeyHasher, Xxh3};
+use besom::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
+};
 
-use super::Packed;
+use super::{Packed, answer_alike, below, ensure, stats};
 use crate::random::Random;
-use crate::subject::{PlainFilter, SubjectError};
 
 const SLOTS: usize = 4;
 const KICKS: usize = 500;
@@ -19,13 +20,13 @@ const FEWEST_CHUNKS: usize = 32;
 /// A plain vacuum filter: the comparison filter of the telescoping paper's Figure 5.
 ///
 /// ```
+/// use besom::{Filter, Insert};
 /// use besom_lab::comparison::VacuumFilter;
-/// use besom_lab::subject::PlainFilter;
 ///
 /// let mut filter = VacuumFilter::new(1000, 11, 0.95, 7);
-/// filter.insert(b"key")?;
-/// assert!(filter.contains(b"key"));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// filter.insert("key")?;
+/// assert!(filter.contains("key"));
+/// # Ok::<(), besom::FullError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct VacuumFilter {
@@ -39,6 +40,7 @@ pub struct VacuumFilter {
     /// tables.
     ranges: Option<[usize; GROUPS]>,
     items: usize,
+    capacity: usize,
 }
 
 impl VacuumFilter {
@@ -54,15 +56,8 @@ impl VacuumFilter {
         let bins = wanted.div_ceil(chunk) * chunk;
         let slots = Packed::new(bins * SLOTS, fingerprint_bits);
         let hash = Xxh3::with_seed(seed.into());
-        Self { hash, random: Random::new(seed), slots, bins, fingerprint_bits, ranges, items: 0 }
-    }
-
-    /// The fingerprint, never 0, and one of the two bins.
-    fn place(&self, key: &[u8]) -> (u32, usize) {
-        let digest = self.hash.digest(key);
-        let fingerprint = (digest.lo >> (64 - self.fingerprint_bits)) as u32;
-        let bin = ((u128::from(digest.hi) * self.bins as u128) >> 64) as usize;
-        (fingerprint.max(1), bin)
+        let random = Random::new(seed);
+        Self { hash, random, slots, bins, fingerprint_bits, ranges, items: 0, capacity: keys }
     }
 
     /// The other bin of a fingerprint: applying it twice leads back.
@@ -90,7 +85,7 @@ impl VacuumFilter {
     }
 
     /// Kicks fingerprints from bin to bin until one finds a free slot; takes everything back if none does.
-    fn kick(&mut self, mut fingerprint: u32, mut bin: usize) -> Result<(), SubjectError> {
+    fn kick(&mut self, mut fingerprint: u32, mut bin: usize) -> Result<(), FullError> {
         let mut path = Vec::with_capacity(KICKS);
         for _ in 0..KICKS {
             let slot = bin * SLOTS + self.random.below(SLOTS as u64) as usize;
@@ -104,50 +99,65 @@ impl VacuumFilter {
             }
         }
         path.into_iter().rev().for_each(|(slot, kicked)| self.slots.set(slot, kicked));
-        let slots = self.slots.len();
-        Err(SubjectError::Failed(format!(
-            "the vacuum filter is full with {} keys in {slots} slots",
-            self.items
-        )))
+        Err(FullError { len: self.items, capacity: self.capacity })
+    }
+
+    /// A slot of the fingerprint in one of its bins.
+    fn slot_of(&self, (fingerprint, bin): (u32, usize)) -> Option<usize> {
+        self.find(bin, fingerprint).or_else(|| self.find(self.other(bin, fingerprint), fingerprint))
     }
 }
 
-impl PlainFilter for VacuumFilter {
-    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
-        let (fingerprint, bin) = self.place(key);
+impl Filter for VacuumFilter {
+    answer_alike!();
+
+    /// The fingerprint, never 0, and one of the two bins.
+    type Place = (u32, usize);
+
+    fn place(&self, digest: Digest) -> Self::Place {
+        let fingerprint = (digest.lo >> (64 - self.fingerprint_bits)) as u32;
+        (fingerprint.max(1), below(digest.hi, self.bins))
+    }
+
+    fn contains_at(&self, place: Self::Place, _: impl FnOnce() -> Digest) -> bool {
+        self.slot_of(place).is_some()
+    }
+
+    fn stats(&self) -> FilterStats {
+        stats(self.items, self.slots.len(), self.slots.bits())
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        let used = self.slots.iter().filter(|&fingerprint| fingerprint != 0).count();
+        ensure(used == self.items, || format!("{used} slots are in use by {} keys", self.items))
+    }
+}
+
+impl Insert for VacuumFilter {
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let (fingerprint, bin) = self.place(digest);
+        let new = self.slot_of((fingerprint, bin)).is_none();
         let other = self.other(bin, fingerprint);
         if !self.put(bin, fingerprint) && !self.put(other, fingerprint) {
             let start = if self.random.below(2) == 0 { bin } else { other };
             self.kick(fingerprint, start)?;
         }
         self.items += 1;
-        Ok(())
+        Ok(new)
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
-        let (fingerprint, bin) = self.place(key);
-        let found =
-            self.find(bin, fingerprint).or_else(|| self.find(self.other(bin, fingerprint), fingerprint));
-        if let Some(slot) = found {
-            self.slots.set(slot, 0);
-            self.items -= 1;
-        }
-        Ok(found.is_some())
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.items = 0;
     }
+}
 
-    fn contains(&self, key: &[u8]) -> bool {
-        let (fingerprint, bin) = self.place(key);
-        self.find(bin, fingerprint).is_some()
-            || self.find(self.other(bin, fingerprint), fingerprint).is_some()
-    }
-
-    fn stats(&self) -> FilterStats {
-        let mut stats = FilterStats::default();
-        stats.items = self.items;
-        stats.slots = self.slots.len();
-        stats.load = self.items as f64 / self.slots.len() as f64;
-        stats.bits = self.slots.bits();
-        stats
+impl Remove for VacuumFilter {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        let Some(slot) = self.slot_of(self.place(digest)) else { return Ok(false) };
+        self.slots.set(slot, 0);
+        self.items -= 1;
+        Ok(true)
     }
 }
 
@@ -191,9 +201,9 @@ mod tests {
         for keys in [1, 10, 1000, 100_000, 1 << 18, 3_984_588] {
             let mut filter = VacuumFilter::new(keys, 12, 0.95, 1);
             let stored: Vec<u64> = Uniform::new(1).take(keys).collect();
-            stored.iter().for_each(|key| filter.insert(&key.to_le_bytes()).unwrap());
-            assert!(stored.iter().all(|key| filter.contains(&key.to_le_bytes())));
-            let stats = PlainFilter::stats(&filter);
+            stored.iter().for_each(|key| assert!(filter.insert(key).is_ok()));
+            assert!(stored.iter().all(|key| filter.contains(key)));
+            let stats = filter.stats();
             assert_eq!(stats.items, keys);
             assert!(keys < 1000 || stats.load > 0.91, "{keys}: {}", stats.load);
         }
@@ -202,8 +212,8 @@ mod tests {
     #[test]
     fn false_positives_are_as_the_fingerprints_say() {
         let mut filter = VacuumFilter::new(300_000, 12, 0.95, 2);
-        Uniform::new(1).take(300_000).for_each(|key| filter.insert(&key.to_le_bytes()).unwrap());
-        let found = Uniform::new(2).take(1_000_000).filter(|key| filter.contains(&key.to_le_bytes())).count();
+        Uniform::new(1).take(300_000).for_each(|key| assert!(filter.insert(&key).is_ok()));
+        let found = Uniform::new(2).take(1_000_000).filter(|key| filter.contains(key)).count();
         let expected = 1e6 * 2.0 * SLOTS as f64 * 0.95 / 4096.0;
         assert!((found as f64 / expected - 1.0).abs() < 0.15, "{found}, not {expected}");
     }
@@ -218,17 +228,17 @@ mod tests {
             let key = random.below(60);
             let count = model.entry(key).or_default();
             if random.below(2) == 0 {
-                match filter.insert(&key.to_le_bytes()) {
-                    Ok(()) => (*count, len) = (*count + 1, len + 1),
+                match filter.insert(&key) {
+                    Ok(_) => (*count, len) = (*count + 1, len + 1),
                     Err(_) => full += 1,
                 }
             } else if *count > 0 {
-                assert_eq!(filter.remove(&key.to_le_bytes()), Ok(true));
+                assert_eq!(filter.remove(&key), Ok(true));
                 (*count, len) = (*count - 1, len - 1);
             }
-            assert_eq!(PlainFilter::stats(&filter).items, len);
+            assert_eq!(filter.stats().items, len);
             for (key, _) in model.iter().filter(|(_, count)| **count > 0) {
-                assert!(filter.contains(&key.to_le_bytes()));
+                assert!(filter.contains(key));
             }
         }
         assert!(full > 0, "the table never was full");

@@ -1,9 +1,10 @@
 //! The variable-increment counting Bloom filter (Rottenstreich, Kanizo and Keslassy, 2012).
 
-use besom::{Digest, FilterStats, KeyHasher, Xxh3};
+use besom::{
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
+};
 
-use super::{Packed, probes, stats};
-use crate::subject::{PlainFilter, SubjectError};
+use super::{Packed, answer_alike, ensure, probes, stats};
 
 /// Increments are L, L + 1, …, 2L − 1: any two of them sum to more than any one.
 const L: u32 = 4;
@@ -16,14 +17,14 @@ const FULL: u32 = (1 << WIDTH) - 1;
 /// tells which keys it cannot have been incremented by.
 ///
 /// ```
+/// use besom::{Filter, Insert, Remove};
 /// use besom_lab::comparison::VariableIncrementFilter;
-/// use besom_lab::subject::PlainFilter;
 ///
 /// let mut filter = VariableIncrementFilter::new(1000, 25.0, 7);
-/// filter.insert(b"key")?;
-/// assert!(filter.remove(b"key")?);
-/// assert!(!filter.contains(b"key"));
-/// # Ok::<(), besom_lab::subject::SubjectError>(())
+/// filter.insert("key")?;
+/// assert!(filter.remove("key")?);
+/// assert!(!filter.contains("key"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct VariableIncrementFilter {
@@ -31,6 +32,7 @@ pub struct VariableIncrementFilter {
     counters: Packed,
     probes: u32,
     items: usize,
+    capacity: usize,
 }
 
 impl VariableIncrementFilter {
@@ -42,7 +44,8 @@ impl VariableIncrementFilter {
         let expected = |&probes: &u32| passing(load * f64::from(probes)).powi(probes as i32);
         let probes = (1..=32).min_by(|a, b| expected(a).total_cmp(&expected(b))).unwrap_or(1);
         let hash = Xxh3::with_seed(seed.into());
-        Self { hash, counters: Packed::new(counters as usize, WIDTH), probes, items: 0 }
+        let counters = Packed::new(counters as usize, WIDTH);
+        Self { hash, counters, probes, items: 0, capacity: keys }
     }
 
     /// The counters of a key, each with its increment.
@@ -66,39 +69,57 @@ impl VariableIncrementFilter {
             }
         }
     }
+}
 
-    fn may_contain(&self, digest: Digest) -> bool {
+impl Filter for VariableIncrementFilter {
+    answer_alike!();
+
+    type Place = Digest;
+
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
         self.increments(digest).all(|(place, increment)| {
             // What is left without this key is nothing, or at least the smallest increment.
             let count = self.counters.get(place);
             count == FULL || count.checked_sub(increment).is_some_and(|rest| rest == 0 || rest >= L)
         })
     }
-}
 
-impl PlainFilter for VariableIncrementFilter {
-    fn insert(&mut self, key: &[u8]) -> Result<(), SubjectError> {
-        self.change(self.hash.digest(key), |count, increment| count + increment);
-        self.items += 1;
-        Ok(())
+    fn stats(&self) -> FilterStats {
+        stats(self.items, self.counters.len(), self.counters.bits())
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError> {
-        let digest = self.hash.digest(key);
-        let found = self.may_contain(digest);
+    fn verify(&self) -> Result<(), InvariantError> {
+        let impossible = self.counters.iter().position(|count| (1..L).contains(&count));
+        ensure(impossible.is_none(), || format!("no keys sum up to what counter {impossible:?} shows"))
+    }
+}
+
+impl Insert for VariableIncrementFilter {
+    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        let new = !self.contains_digest(digest);
+        self.change(digest, |count, increment| count + increment);
+        self.items += 1;
+        Ok(new)
+    }
+
+    fn clear(&mut self) {
+        self.counters.clear();
+        self.items = 0;
+    }
+}
+
+impl Remove for VariableIncrementFilter {
+    fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
+        let found = self.contains_digest(digest);
         if found {
             self.change(digest, u32::saturating_sub);
             self.items -= 1;
         }
         Ok(found)
-    }
-
-    fn contains(&self, key: &[u8]) -> bool {
-        self.may_contain(self.hash.digest(key))
-    }
-
-    fn stats(&self) -> FilterStats {
-        stats(self.items, self.counters.len(), self.counters.bits())
     }
 }
 

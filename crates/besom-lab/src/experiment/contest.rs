@@ -14,7 +14,7 @@ pub(super) struct Contest {
 
 struct Contestant {
     name: &'static str,
-    subject: Box<dyn Subject>,
+    subject: Subject,
     false_positives: u64,
 }
 
@@ -29,10 +29,10 @@ impl Contest {
     }
 
     /// Stores a key in all filters.
-    pub(super) fn store(&mut self, key: u64) -> Result<(), SubjectError> {
+    pub(super) fn store(&mut self, key: u64) -> Result<(), TaskError> {
         for Contestant { name, subject, .. } in &mut self.contestants {
             let stored = subject.insert(&key.to_le_bytes());
-            stored.map_err(|error| SubjectError::Failed(format!("{name}: {error}")))?;
+            stored.map_err(|error| format!("{name}: {error}"))?;
         }
         self.stored.push(key);
         Ok(())

@@ -12,7 +12,7 @@ pub(super) fn play_all(
     place: (&str, &str, f64, u32),
     rules: Rules,
     seeds: impl Iterator<Item = u64>,
-    filter: impl Fn(u64) -> Result<Box<dyn Subject>, TaskError>,
+    filter: impl Fn(u64) -> Result<Subject, TaskError>,
     adversary: impl Fn(u64) -> Box<dyn Adversary>,
 ) -> Result<Point, TaskError> {
     let (panel, series, x, run) = place;

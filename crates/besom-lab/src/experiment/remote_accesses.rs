@@ -1,8 +1,10 @@
 //! 004: how often each operation goes to the remote.
 
+use besom::testing::Accesses;
+
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Claim, Column, Section, Table, compact};
-use crate::subject::{RemoteAccesses, Spec, Subject, build, registry};
+use crate::subject::{Spec, Subject, build, registry};
 use crate::workload::Uniform;
 
 /// The table.
@@ -30,11 +32,11 @@ fn point(
     name: &'static str,
     operation: usize,
     run: u32,
-    before: RemoteAccesses,
-    subject: &dyn Subject,
+    before: Accesses,
+    subject: &Subject,
     times: u64,
 ) -> Point {
-    let after = subject.remote();
+    let after = subject.accesses();
     let per = |after: u64, before: u64| (after - before) as f64 / times.max(1) as f64;
     Point::new(name, operation as f64, run)
         .with("times", times as f64)
@@ -52,13 +54,13 @@ fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Poin
         Uniform::new(setting.seed("stored", run)).take(keys).map(u64::to_le_bytes).collect();
     let mut points = Vec::new();
 
-    let before = subject.remote();
+    let before = subject.accesses();
     for key in &stored {
         subject.insert(key)?;
     }
-    points.push(point(filter, 0, run, before, subject.as_ref(), keys as u64));
+    points.push(point(filter, 0, run, before, &subject, keys as u64));
 
-    let before = subject.remote();
+    let before = subject.accesses();
     let mut found = Vec::new();
     let queries = 64 * keys as u64;
     for key in Uniform::new(setting.seed("queries", run)).take(queries as usize).map(u64::to_le_bytes) {
@@ -66,13 +68,13 @@ fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Poin
             found.push(key);
         }
     }
-    points.push(point(filter, 1, run, before, subject.as_ref(), queries - found.len() as u64));
+    points.push(point(filter, 1, run, before, &subject, queries - found.len() as u64));
 
-    let before = subject.remote();
+    let before = subject.accesses();
     let positives = stored.iter().filter(|key| subject.contains(*key)).count();
-    points.push(point(filter, 2, run, before, subject.as_ref(), positives as u64));
+    points.push(point(filter, 2, run, before, &subject, positives as u64));
 
-    let before = subject.remote();
+    let before = subject.accesses();
     let mut repairs = 0;
     for key in &found {
         // An earlier repair may have fixed it already.
@@ -81,15 +83,15 @@ fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Poin
             subject.adapt(key)?;
         }
     }
-    points.push(point(filter, 3, run, before, subject.as_ref(), repairs));
+    points.push(point(filter, 3, run, before, &subject, repairs));
 
-    let before = subject.remote();
+    let before = subject.accesses();
     let removed = stored.iter().step_by(4);
     let count = removed.len() as u64;
     for key in removed {
         subject.remove(key)?;
     }
-    points.push(point(filter, 4, run, before, subject.as_ref(), count));
+    points.push(point(filter, 4, run, before, &subject, count));
     Ok(points)
 }
 

@@ -1,14 +1,14 @@
 //! 003, Theorems 1, 9, 10 and 12 in numbers.
 
 use besom::game::Rules;
-use besom::{CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::{CuckooingFilter, CyclicFilter, SwappingFilter, dyn_adaptive};
 
 use super::games::{Tally, play_all};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::adversary::{PersistentQuery, UnfixableSet};
 use crate::random::Random;
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact, with_interval};
-use crate::subject::{Adapting, Spec, Subject, build, find};
+use crate::subject::{Spec, Subject, build, find};
 use crate::workload::Uniform;
 
 /// The table.
@@ -62,17 +62,19 @@ impl Support {
         0.5_f64.powi(self.fingerprint() as i32)
     }
 
-    fn filter(self, n: usize, seed: u64) -> Result<Box<dyn Subject>, TaskError> {
-        Ok(match self {
+    fn filter(self, n: usize, seed: u64) -> Result<Subject, TaskError> {
+        let filter = match self {
             // k = 2 tables of N = n slots.
             Self::Single | Self::Tenth | Self::TenthUsual => {
                 let builder = CuckooingFilter::builder().capacity(n).shape(2, 1).max_load(0.5);
-                Box::new(Adapting::new(builder.slot_bits(self.fingerprint()).seed(seed).build()?))
+                builder.slot_bits(self.fingerprint()).seed(seed).build().map(dyn_adaptive)
             }
-            Self::CyclicPairs => Box::new(Adapting::new(
-                CyclicFilter::<1>::builder().capacity(n).slot_bits(SHORT + 1).seed(seed).build()?,
-            )),
-        })
+            Self::CyclicPairs => {
+                let builder = CyclicFilter::<1>::builder().capacity(n).slot_bits(SHORT + 1);
+                builder.seed(seed).build().map(dyn_adaptive)
+            }
+        };
+        Ok(Subject::new(filter?))
     }
 
     fn measure(self, n: usize, seed: u64) -> Result<(u64, u64), TaskError> {
@@ -141,18 +143,18 @@ fn persistent_cases(setting: &Setting) -> Vec<(&'static str, u32, u32)> {
     setting.pick(quick, full)
 }
 
-fn short_filter(name: &str, fingerprint: u32, keys: usize, seed: u64) -> Result<Box<dyn Subject>, TaskError> {
-    Ok(match name {
-        "cyclic-1" => Box::new(Adapting::new(
-            CyclicFilter::<1>::builder().capacity(keys).slot_bits(fingerprint + 1).seed(seed).build()?,
-        )),
-        "cyclic-2" => Box::new(Adapting::new(
-            CyclicFilter::<2>::builder().capacity(keys).slot_bits(fingerprint + 2).seed(seed).build()?,
-        )),
-        _ => Box::new(Adapting::new(
-            SwappingFilter::builder().capacity(keys).slot_bits(fingerprint).seed(seed).build()?,
-        )),
-    })
+fn short_filter(name: &str, fingerprint: u32, keys: usize, seed: u64) -> Result<Subject, TaskError> {
+    macro_rules! filter {
+        ($filter:ty, $slot_bits:expr) => {
+            <$filter>::builder().capacity(keys).slot_bits($slot_bits).seed(seed).build().map(dyn_adaptive)
+        };
+    }
+    let filter = match name {
+        "cyclic-1" => filter!(CyclicFilter<1>, fingerprint + 1),
+        "cyclic-2" => filter!(CyclicFilter<2>, fingerprint + 2),
+        _ => filter!(SwappingFilter, fingerprint),
+    };
+    Ok(Subject::new(filter?))
 }
 
 /// As many candidates as the proofs take: they allow any constant.

@@ -3,10 +3,13 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use besom::testing::NullRemote;
+use besom::{DynFilterError, MemoryRemote, Remote};
+
 use super::contest::bits_range;
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact, with_interval};
-use crate::subject::{RemoteKind, Spec, SubjectError, build};
+use crate::subject::{Spec, Subject, find};
 use crate::workload::{ActiveSet, ActiveSetShape, Uniform};
 
 /// Both plots.
@@ -25,17 +28,18 @@ fn queries(setting: &Setting) -> usize {
     setting.pick(1_000_000, 10_000_000)
 }
 
-/// Fills a filter from load to load and measures each stretch; asks the active set's queries at each load.
-fn measure(
+/// Fills a filter from load to load and measures each stretch; asks the active set's queries at each load if the remote
+/// stores what it is given: otherwise there is nothing to repair with.
+fn measure<R: Remote + Default>(
     setting: &Setting,
     filter: &'static str,
-    remote: RemoteKind,
+    stores: bool,
     run: u32,
 ) -> Result<Vec<Point>, TaskError> {
     let slots = slots(setting);
     let most = (slots as f64 * 0.95) as usize;
-    let spec = Spec { remote, ..Spec::new(most, setting.seed("filter", run)) };
-    let mut subject = build(filter, &spec)?;
+    let spec = Spec::new(most, setting.seed("filter", run));
+    let mut subject = Subject::<R>::new(find(filter)?.filter(&spec)?);
     let stored: Vec<[u8; 8]> =
         Uniform::new(setting.seed("stored", run)).take(most).map(u64::to_le_bytes).collect();
     let asked: Vec<[u8; 8]> = ActiveSet::with_shape(ActiveSetShape::default(), setting.seed("queries", run))
@@ -47,13 +51,9 @@ fn measure(
         let until = ((slots as f64 * load) as usize).min(most);
         let insertions = median_speed(&stored[inserted..until], |key| subject.insert(key).map(|_| ()))?;
         inserted = until;
-        let panel = match remote {
-            RemoteKind::Memory => "insert, remote in memory",
-            RemoteKind::Nothing => "insert",
-        };
+        let panel = if stores { "insert, remote in memory" } else { "insert" };
         points.push(Point::new(filter, load, run).in_panel(panel).with("speed", insertions));
-        // Without the remote there is nothing to repair with.
-        if remote == RemoteKind::Nothing {
+        if !stores {
             continue;
         }
         let mut found = 0_u64;
@@ -75,8 +75,8 @@ fn measure(
 /// moment does not count.
 fn median_speed(
     keys: &[[u8; 8]],
-    mut operation: impl FnMut(&[u8; 8]) -> Result<(), SubjectError>,
-) -> Result<f64, SubjectError> {
+    mut operation: impl FnMut(&[u8; 8]) -> Result<(), DynFilterError>,
+) -> Result<f64, DynFilterError> {
     const PIECES: usize = 9;
     let mut speeds = Vec::with_capacity(PIECES);
     for piece in keys.chunks(keys.len().div_ceil(PIECES).max(1)) {
@@ -101,17 +101,16 @@ impl Experiment for Throughput {
         let mut tasks = Vec::new();
         for run in 0..setting.repetitions(3, 10) {
             for filter in FILTERS {
-                for (remote, name) in
-                    [(RemoteKind::Memory, "with a remote"), (RemoteKind::Nothing, "without a remote")]
-                {
+                for (stores, name) in [(true, "with a remote"), (false, "without a remote")] {
                     // Its insertions read what it has stored.
-                    if filter == "broom" && remote == RemoteKind::Nothing {
+                    if filter == "broom" && !stores {
                         continue;
                     }
+                    let measure = if stores { measure::<MemoryRemote> } else { measure::<NullRemote> };
                     let setting = setting.clone();
                     let cost = 6.0 * queries(&setting) as f64 + 10.0 * slots(&setting) as f64;
                     let task = Task::new(format!("{filter}, {name}, run {run}"), cost, move || {
-                        measure(&setting, filter, remote, run)
+                        measure(&setting, filter, stores, run)
                     });
                     tasks.push(task.timed());
                 }

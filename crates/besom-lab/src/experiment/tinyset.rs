@@ -1,10 +1,10 @@
 //! 002: what all experiments of the TinySet paper share: its filters at a given space, and their measured rate.
 
-use besom::TinySet;
+use besom::{TinySet, dyn_plain, dyn_removable};
 
 use super::{Setting, TaskError};
 use crate::comparison::{BalancedBloomFilter, DLeftFilter, RankIndexedFilter, VariableIncrementFilter};
-use crate::subject::PlainFilter;
+use crate::subject::Subject;
 use crate::workload::Uniform;
 
 /// A filter of the paper, to be built at any number of bits per key.
@@ -35,26 +35,26 @@ impl Contender {
     }
 
     /// The filter for so many keys with about so many bits for each.
-    pub(super) fn build(
-        self,
-        keys: usize,
-        bits_per_key: f64,
-        seed: u64,
-    ) -> Result<Box<dyn PlainFilter>, TaskError> {
-        Ok(match self {
-            Self::Items { .. } | Self::Block { .. } => Box::new(self.tinyset(keys, bits_per_key, seed)?),
-            Self::Bloom => Box::new(BalancedBloomFilter::ordinary(keys, bits_per_key, seed)),
-            Self::Blocked => Box::new(BalancedBloomFilter::blocked(keys, bits_per_key, seed)),
-            Self::Balanced => Box::new(BalancedBloomFilter::balanced(keys, bits_per_key, seed)),
+    pub(super) fn build(self, keys: usize, bits_per_key: f64, seed: u64) -> Result<Subject, TaskError> {
+        Ok(Subject::new(match self {
+            Self::Items { .. } | Self::Block { .. } => {
+                dyn_removable(self.tinyset(keys, bits_per_key, seed)?)
+            }
+            Self::Bloom => dyn_plain(BalancedBloomFilter::ordinary(keys, bits_per_key, seed)),
+            Self::Blocked => dyn_plain(BalancedBloomFilter::blocked(keys, bits_per_key, seed)),
+            Self::Balanced => dyn_plain(BalancedBloomFilter::balanced(keys, bits_per_key, seed)),
             Self::Rank { counting } => {
                 let bits = RankIndexedFilter::remainder_bits(bits_per_key, counting);
                 let build = if counting { RankIndexedFilter::counting } else { RankIndexedFilter::plain };
-                Box::new(build(keys, bits, seed))
+                dyn_removable(build(keys, bits, seed))
             }
             // Eight cells for six keys, each with a counter of two bits.
-            Self::DLeft => Box::new(DLeftFilter::new(keys, (bits_per_key * 0.75 - 2.0).round() as u32, seed)),
-            Self::VariableIncrement => Box::new(VariableIncrementFilter::new(keys, bits_per_key, seed)),
-        })
+            Self::DLeft => {
+                let remainder_bits = (bits_per_key * 0.75 - 2.0).round() as u32;
+                dyn_removable(DLeftFilter::new(keys, remainder_bits, seed))
+            }
+            Self::VariableIncrement => dyn_removable(VariableIncrementFilter::new(keys, bits_per_key, seed)),
+        }))
     }
 
     /// The TinySet of such a contender.
@@ -126,11 +126,11 @@ pub(super) fn measure(
         filter.insert(&key.to_le_bytes())?;
     }
     // The same generator goes on, so that no key comes twice.
-    Ok(Measured { bits: filter.stats().bits_per_key(), rate: rate_of(&*filter, &mut keys, effort.queries) })
+    Ok(Measured { bits: filter.stats().bits_per_key(), rate: rate_of(&filter, &mut keys, effort.queries) })
 }
 
 /// The share of the next `queries` keys that a filter accepts; half of one if it accepts none.
-pub(super) fn rate_of(filter: &dyn PlainFilter, keys: &mut Uniform, queries: usize) -> f64 {
+pub(super) fn rate_of(filter: &Subject, keys: &mut Uniform, queries: usize) -> f64 {
     let accepted = keys.take(queries).filter(|key| filter.contains(&key.to_le_bytes())).count();
     (accepted as f64).max(0.5) / queries as f64
 }

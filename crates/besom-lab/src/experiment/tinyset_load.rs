@@ -46,7 +46,7 @@ fn fill(
         if keys.by_ref().take(STEP).any(|key| filter.insert(&key.to_le_bytes()).is_err()) {
             break;
         }
-        let rate = rate_of(&*filter, &mut strangers, queries);
+        let rate = rate_of(&filter, &mut strangers, queries);
         points.push(Point::new(series, until as f64, run).with("rate", rate));
     }
     Ok(points)

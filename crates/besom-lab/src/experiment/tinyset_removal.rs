@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use besom::{Filter, TinySet};
+use besom::{Filter, Insert, Remove, TinySet};
 
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::random::Random;
@@ -51,7 +51,7 @@ fn replace(pattern: Pattern, keys: usize, seed: u64, run: u32) -> Result<Vec<Poi
     let mut filter = builder.seed(seed).build()?;
     let (mut fresh, mut random) = (Uniform::new(seed), Random::new(seed));
     let mut stored: VecDeque<u64> = fresh.by_ref().take(keys).collect();
-    stored.iter().try_for_each(|key| filter.insert(key))?;
+    stored.iter().try_for_each(|key| filter.insert(key).map(drop))?;
     let (mut points, mut removed) = (Vec::new(), 0_usize);
     for stop in STOPS {
         while (removed as f64) < stop * keys as f64 {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use besom::{BloomFilter, Filter, FullError, TinySet};
+use besom::{BloomFilter, Insert, TinySet};
 
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
@@ -28,9 +28,8 @@ fn keys(setting: &Setting) -> usize {
 }
 
 /// Fills one filter step by step; asks for as many stored keys after each step as the step has.
-fn fill<F: Filter>(
-    mut filter: F,
-    insert: impl Fn(&mut F, &u64) -> Result<(), FullError>,
+fn fill(
+    mut filter: impl Insert,
     (series, rate): (&str, &str),
     keys: &[u64],
     run: u32,
@@ -39,7 +38,7 @@ fn fill<F: Filter>(
     for number in 0..STEPS {
         let start = Instant::now();
         for key in &keys[number * step..(number + 1) * step] {
-            insert(black_box(&mut filter), key)?;
+            black_box(&mut filter).insert(key)?;
         }
         let inserting = start.elapsed().as_secs_f64();
         // Every so many of the keys that are there, so that none is asked for just after it was inserted.
@@ -76,7 +75,7 @@ fn measure(
         "bloom" => {
             let filter =
                 BloomFilter::builder().capacity(keys).false_positive_rate(rate).seed(seed).build()?;
-            return fill(filter, BloomFilter::insert::<u64>, (series, name), &stored, run);
+            return fill(filter, (series, name), &stored, run);
         }
         "tinyset 64I" => {
             builder.block_bits((64.0 * BITS_64I[number]) as u32).chains(64).items_per_block(64.0)
@@ -84,7 +83,7 @@ fn measure(
         "tinyset 32B" => builder.block_bits(256).false_positive_rate(rate),
         _ => builder.block_bits(512).false_positive_rate(rate),
     };
-    fill(builder.build()?, TinySet::insert::<u64>, (series, name), &stored, run)
+    fill(builder.build()?, (series, name), &stored, run)
 }
 
 impl Experiment for Filling {

@@ -4,118 +4,103 @@
 //! the user: it looks keys up, notices false positives and reports them to the filter. Filters are built by
 //! [`find`] from the registry in [`registry()`], at equal space: see [`Spec`].
 
-mod adaptive;
-mod plain;
 mod registry;
+mod spec;
 mod trial;
+mod whitelist;
 
-use besom::{Adaptation, FilterStats};
+use std::fmt;
+
+use besom::testing::{Accesses, CountingRemote};
+use besom::{
+    Adaptation, AnyRemote, BuildError, DynFilter, DynFilterError, FilterStats, MemoryRemote, Remote,
+};
 use thiserror::Error;
 
-pub use adaptive::{Adapting, CountingRemote, RemoteKind};
-pub use plain::{Plain, PlainFilter};
 pub use registry::{Entry, build, find, registry};
+pub use spec::{Space, Spec};
 pub use trial::{Answer, Counts, Trial};
 
-/// How much space a filter of the registry gets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Space {
-    /// Bits per *slot*, metadata and adaptivity bits included: how the papers compare at equal space. With 11, a
-    /// telescoping or extension filter has remainders of 8 bits, a swapping or cuckooing filter fingerprints of
-    /// 11, a cyclic filter with s selector bits fingerprints of 11 − s.
-    SlotBits(u32),
-    /// As much as the filter needs for this false-positive rate.
-    Rate(f64),
+/// A filter together with a remote that counts how often it is used.
+///
+/// ```
+/// use besom::{TelescopingFilter, dyn_adaptive};
+/// use besom_lab::subject::Subject;
+///
+/// let mut subject: Subject = Subject::new(dyn_adaptive(TelescopingFilter::with_capacity(10)?));
+/// subject.insert(b"key")?;
+/// assert!(subject.contains(b"key"));
+/// assert_eq!(subject.accesses().writes, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Subject<R = MemoryRemote> {
+    filter: Box<dyn DynFilter>,
+    remote: AnyRemote<CountingRemote<R>>,
 }
 
-/// What a filter of the registry is built from. Filters that are compared get the same one.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spec {
-    /// How many keys will be stored.
-    pub keys: usize,
-    /// How much space they get.
-    pub space: Space,
-    /// The share of slots in use when all keys are stored.
-    pub load: f64,
-    /// The seed of the filter's hash function.
-    pub seed: u64,
-    /// What the remote of an adaptive filter does.
-    pub remote: RemoteKind,
-}
-
-impl Spec {
-    /// The papers' setting: 11 bits a slot at load 0.95.
+impl<R: Remote + Default> Subject<R> {
+    /// A filter without keys, and an empty remote.
     #[must_use]
-    pub fn new(keys: usize, seed: u64) -> Self {
-        Self { keys: keys.max(1), space: Space::SlotBits(11), load: 0.95, seed, remote: RemoteKind::Memory }
-    }
-
-    /// The same spec with other bits per slot.
-    #[must_use]
-    pub fn slot_bits(self, bits: u32) -> Self {
-        Self { space: Space::SlotBits(bits), ..self }
-    }
-
-    /// The same spec with the space that a false-positive rate takes.
-    #[must_use]
-    pub fn rate(self, rate: f64) -> Self {
-        Self { space: Space::Rate(rate), ..self }
-    }
-
-    /// The same spec with another load.
-    #[must_use]
-    pub fn load(self, load: f64) -> Self {
-        Self { load, ..self }
+    pub fn new(filter: Box<dyn DynFilter>) -> Self {
+        Self { filter, remote: AnyRemote(CountingRemote::new(R::default())) }
     }
 }
 
-/// A filter and what belongs to it, behind an interface that is the same for all.
-pub trait Subject: Send {
-    /// Stores a key; `false` if the filter knew that it was stored.
+impl<R: Remote> Subject<R> {
+    /// Stores a key.
     ///
     /// # Errors
     ///
     /// When there is no room.
-    fn insert(&mut self, key: &[u8]) -> Result<bool, SubjectError>;
+    pub fn insert(&mut self, key: &[u8]) -> Result<bool, DynFilterError> {
+        self.filter.insert(key, &mut self.remote)
+    }
 
     /// Removes a stored key.
     ///
     /// # Errors
     ///
     /// When the filter cannot remove keys.
-    fn remove(&mut self, key: &[u8]) -> Result<bool, SubjectError>;
+    pub fn remove(&mut self, key: &[u8]) -> Result<bool, DynFilterError> {
+        self.filter.remove(key, &mut self.remote)
+    }
 
     /// Whether the key may be stored.
-    fn contains(&self, key: &[u8]) -> bool;
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.filter.contains(key)
+    }
 
-    /// Tells the filter that `key` was a false positive. A filter that does not adapt answers
-    /// [`Adaptation::Unfixable`].
+    /// Tells the filter that `key` was a false positive. One that does not adapt answers [`Adaptation::Unfixable`].
     ///
     /// # Errors
     ///
     /// When the filter failed.
-    fn adapt(&mut self, key: &[u8]) -> Result<Adaptation, SubjectError>;
+    pub fn adapt(&mut self, key: &[u8]) -> Result<Adaptation, DynFilterError> {
+        self.filter.adapt(key, &mut self.remote)
+    }
 
     /// The filter's own numbers.
-    fn stats(&self) -> FilterStats;
+    #[must_use]
+    pub fn stats(&self) -> FilterStats {
+        self.filter.stats()
+    }
 
     /// Accesses to the remote so far.
-    fn remote(&self) -> RemoteAccesses;
+    #[must_use]
+    pub fn accesses(&self) -> Accesses {
+        self.remote.0.accesses()
+    }
 }
 
-/// How often a remote was used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RemoteAccesses {
-    /// Lists read.
-    pub reads: u64,
-    /// Groups of changes made.
-    pub writes: u64,
-    /// Changes in these groups.
-    pub changes: u64,
+impl<R> fmt::Debug for Subject<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject").field("stats", &self.filter.stats()).finish_non_exhaustive()
+    }
 }
 
-/// Why a subject could not do what it was asked for.
-#[derive(Debug, Clone, PartialEq, Error)]
+/// Why a subject could not be had, or did not do what it was asked for.
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SubjectError {
     /// No filter of this name is registered.
@@ -125,19 +110,16 @@ pub enum SubjectError {
         name: String,
     },
     /// The filter could not be built.
-    #[error("{name}: {reason}")]
+    #[error("{name}: {source}")]
     Build {
         /// The filter.
         name: &'static str,
         /// What its builder says.
-        reason: String,
+        source: BuildError,
     },
     /// The filter failed.
-    #[error("{0}")]
-    Failed(String),
-    /// The filter offers no removal.
-    #[error("this filter cannot remove keys")]
-    NoRemoval,
+    #[error(transparent)]
+    Filter(#[from] DynFilterError),
     /// A stored key was reported absent: the filter is broken.
     #[error("a stored key was reported absent: {key:02x?}")]
     FalseNegative {

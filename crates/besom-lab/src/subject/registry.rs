@@ -1,12 +1,14 @@
 //! The registry: one line per filter.
 
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter,
-    CuckooingFilter, CyclicFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
+    CyclicFilter, DynFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, dyn_adaptive, dyn_plain,
+    dyn_removable,
 };
 
-use super::{Adapting, Plain, Space, Spec, Subject, SubjectError};
+use super::whitelist::dyn_whitelist;
+use super::{Space, Spec, Subject, SubjectError};
 use crate::comparison::{BalancedBloomFilter, Cached, RankIndexedFilter, VacuumFilter};
 
 /// A filter that can be built.
@@ -23,7 +25,8 @@ pub struct Entry {
     build: Build,
 }
 
-type Build = fn(&Spec) -> Result<Box<dyn Subject>, String>;
+type Built = Result<Box<dyn DynFilter>, BuildError>;
+type Build = fn(&Spec) -> Built;
 
 impl Entry {
     /// Builds the filter.
@@ -31,8 +34,17 @@ impl Entry {
     /// # Errors
     ///
     /// What its builder refuses.
-    pub fn build(&self, spec: &Spec) -> Result<Box<dyn Subject>, SubjectError> {
-        (self.build)(spec).map_err(|reason| SubjectError::Build { name: self.name, reason })
+    pub fn filter(&self, spec: &Spec) -> Result<Box<dyn DynFilter>, SubjectError> {
+        (self.build)(spec).map_err(|source| SubjectError::Build { name: self.name, source })
+    }
+
+    /// Builds the filter, and gives it a remote in memory.
+    ///
+    /// # Errors
+    ///
+    /// What its builder refuses.
+    pub fn build(&self, spec: &Spec) -> Result<Subject, SubjectError> {
+        self.filter(spec).map(Subject::new)
     }
 
     const fn adaptive(name: &'static str, states: Option<u32>, build: Build) -> Self {
@@ -62,12 +74,12 @@ pub fn find(name: &str) -> Result<&'static Entry, SubjectError> {
         .ok_or_else(|| SubjectError::Unknown { name: name.to_owned() })
 }
 
-/// Builds the filter of this name.
+/// Builds the filter of this name, with a remote in memory.
 ///
 /// # Errors
 ///
 /// If there is none, or its builder refuses.
-pub fn build(name: &str, spec: &Spec) -> Result<Box<dyn Subject>, SubjectError> {
+pub fn build(name: &str, spec: &Spec) -> Result<Subject, SubjectError> {
     find(name)?.build(spec)
 }
 
@@ -79,7 +91,7 @@ macro_rules! cuckoo {
             Space::SlotBits(bits) => builder.slot_bits(bits),
             Space::Rate(rate) => builder.false_positive_rate(rate),
         };
-        adapting(builder.build(), $spec)
+        builder.build().map(dyn_adaptive)
     }};
 }
 
@@ -97,30 +109,30 @@ macro_rules! on_quotients {
     };
 }
 
-/// A filter of levels by its type, the spec and the rate of its first level.
-macro_rules! cascade {
+/// A Bloom filter, or a filter of levels, by its type, the spec and its rate (that of the first level).
+macro_rules! without_slots {
     ($filter:ty, $spec:expr, $rate:expr) => {
         <$filter>::builder().capacity($spec.keys).false_positive_rate($rate).seed($spec.seed).build()
     };
 }
 
 const REGISTRY: &[Entry] = &[
-    Entry::adaptive("telescoping", None, |spec| adapting(on_quotients!(TelescopingFilter, spec, 3), spec)),
+    Entry::adaptive("telescoping", None, |spec| on_quotients!(TelescopingFilter, spec, 3).map(dyn_adaptive)),
     Entry::adaptive("telescoping-reset", None, |spec| {
-        adapting(on_quotients!(TelescopingFilter, spec, 3, overflow(Overflow::Reset)), spec)
+        on_quotients!(TelescopingFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
     }),
     Entry::adaptive("telescoping-uncompressed", None, |spec| {
-        adapting(on_quotients!(UncompressedTelescopingFilter, spec, 3), spec)
+        on_quotients!(UncompressedTelescopingFilter, spec, 3).map(dyn_adaptive)
     }),
-    Entry::adaptive("extension", None, |spec| adapting(on_quotients!(ExtensionFilter, spec, 3), spec)),
+    Entry::adaptive("extension", None, |spec| on_quotients!(ExtensionFilter, spec, 3).map(dyn_adaptive)),
     Entry::adaptive("extension-reset", None, |spec| {
-        adapting(on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)), spec)
+        on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
     }),
     Entry::adaptive("broom", None, |spec| {
         // Built for a load of 0.90; and a small one may find its secondary level full before its capacity.
         let keys = spec.keys + spec.keys * 3 / 100 + 64;
         let spec = Spec { keys, load: spec.load.min(0.90), ..*spec };
-        adapting(on_quotients!(BroomFilter, &spec, 3), &spec)
+        on_quotients!(BroomFilter, &spec, 3).map(dyn_adaptive)
     }),
     Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
     Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
@@ -128,22 +140,22 @@ const REGISTRY: &[Entry] = &[
     Entry::adaptive("cyclic-3", Some(8), |spec| cuckoo!(CyclicFilter::<3>, spec)),
     Entry::adaptive("swapping", Some(4), |spec| cuckoo!(SwappingFilter, spec)),
     Entry::adaptive("adaptive-bloom", None, |spec| {
-        adapting(cascade!(AdaptiveBloomFilter, spec, bloom_rate(spec)), spec)
+        without_slots!(AdaptiveBloomFilter, spec, bloom_rate(spec)).map(dyn_adaptive)
     }),
     Entry::adaptive("cascade", None, |spec| {
-        adapting(cascade!(Cascade<QuotientFilter>, spec, rate(spec, 3)), spec)
+        without_slots!(Cascade<QuotientFilter>, spec, rate(spec, 3)).map(dyn_adaptive)
     }),
     Entry { adaptive: true, ..Entry::plain("whitelist", false, whitelist) },
     Entry {
         adaptive: false,
         ..Entry::adaptive("cuckoo", None, |spec| cuckoo!(CuckooFilter, spec, four_by_one))
     },
-    Entry::plain("quotient", true, |spec| Ok(Box::new(Plain(quotient(spec)?)))),
-    Entry::plain("bloom", false, |spec| Ok(Box::new(Plain(bloom(spec)?)))),
-    Entry::plain("tinyset", false, |spec| Ok(Box::new(Plain(tinyset(spec)?)))),
-    Entry::plain("rank-indexed", false, |spec| Ok(Box::new(Plain(rank_indexed(spec))))),
-    Entry::plain("balanced-bloom", false, |spec| Ok(Box::new(Plain(balanced_bloom(spec))))),
-    Entry::plain("vacuum", true, |spec| Ok(Box::new(Plain(vacuum(spec))))),
+    Entry::plain("quotient", true, |spec| quotient(spec).map(dyn_removable)),
+    Entry::plain("bloom", false, |spec| bloom(spec).map(dyn_plain)),
+    Entry::plain("tinyset", false, |spec| tinyset(spec).map(dyn_removable)),
+    Entry::plain("rank-indexed", false, |spec| Ok(dyn_removable(rank_indexed(spec)))),
+    Entry::plain("balanced-bloom", false, |spec| Ok(dyn_plain(balanced_bloom(spec)))),
+    Entry::plain("vacuum", true, |spec| Ok(dyn_removable(vacuum(spec)))),
     Entry { adaptive: true, ..Entry::plain("quotient-cache", true, quotient_with_cache) },
 ];
 
@@ -158,16 +170,8 @@ fn rate(spec: &Spec, overhead: u32) -> f64 {
     }
 }
 
-fn adapting<F: Adaptive + Send + 'static>(
-    filter: Result<F, BuildError>,
-    spec: &Spec,
-) -> Result<Box<dyn Subject>, String> {
-    let filter = filter.map_err(|error| error.to_string())?;
-    Ok(Box::new(Adapting::with_remote(filter, spec.remote)))
-}
-
-fn quotient(spec: &Spec) -> Result<QuotientFilter, String> {
-    on_quotients!(QuotientFilter, spec, QUOTIENT_OVERHEAD).map_err(|error| error.to_string())
+fn quotient(spec: &Spec) -> Result<QuotientFilter, BuildError> {
+    on_quotients!(QuotientFilter, spec, QUOTIENT_OVERHEAD)
 }
 
 /// The rate of a Bloom filter of as many bits as the slots have.
@@ -178,26 +182,22 @@ fn bloom_rate(spec: &Spec) -> f64 {
     }
 }
 
-fn bloom(spec: &Spec) -> Result<BloomFilter, String> {
-    let builder =
-        BloomFilter::builder().capacity(spec.keys).false_positive_rate(bloom_rate(spec)).seed(spec.seed);
-    builder.build().map_err(|error| error.to_string())
+fn bloom(spec: &Spec) -> Result<BloomFilter, BuildError> {
+    without_slots!(BloomFilter, spec, bloom_rate(spec))
 }
 
-fn whitelist(spec: &Spec) -> Result<Box<dyn Subject>, String> {
-    let builder =
-        WhitelistFilter::builder().capacity(spec.keys).false_positive_rate(bloom_rate(spec)).seed(spec.seed);
-    Ok(Box::new(builder.build().map_err(|error| error.to_string())?))
+fn whitelist(spec: &Spec) -> Built {
+    without_slots!(WhitelistFilter, spec, bloom_rate(spec)).map(dyn_whitelist)
 }
 
 /// A TinySet of as many bits as the slots have.
-fn tinyset(spec: &Spec) -> Result<TinySet, String> {
+fn tinyset(spec: &Spec) -> Result<TinySet, BuildError> {
     let builder = TinySet::builder().capacity(spec.keys).seed(spec.seed);
     let builder = match spec.space {
         Space::SlotBits(bits) => builder.items_per_block(512.0 * spec.load / f64::from(bits)),
         Space::Rate(rate) => builder.false_positive_rate(rate),
     };
-    builder.build().map_err(|error| error.to_string())
+    builder.build()
 }
 
 fn rank_indexed(spec: &Spec) -> RankIndexedFilter {
@@ -227,7 +227,7 @@ fn vacuum(spec: &Spec) -> VacuumFilter {
 }
 
 /// A plain quotient filter, and a cache of whole 64-bit keys in what the papers' filters spend on adaptivity.
-fn quotient_with_cache(spec: &Spec) -> Result<Box<dyn Subject>, String> {
+fn quotient_with_cache(spec: &Spec) -> Built {
     const KEY_BITS: usize = 64;
     let filter = quotient(spec)?;
     let slots = spec.keys as f64 / spec.load;
@@ -236,8 +236,8 @@ fn quotient_with_cache(spec: &Spec) -> Result<Box<dyn Subject>, String> {
         Space::Rate(rate) => (f64::from(QUOTIENT_OVERHEAD) + (spec.load / rate).log2().ceil()) * slots,
     };
     let room = budget as usize / KEY_BITS;
-    let entries = room.saturating_sub(Filter::stats(&filter).bits.div_ceil(KEY_BITS));
-    Ok(Box::new(Cached::new(filter, entries, KEY_BITS)))
+    let entries = room.saturating_sub(filter.stats().bits.div_ceil(KEY_BITS));
+    Ok(Box::new(Cached::new(dyn_removable(filter), entries, KEY_BITS)))
 }
 
 #[cfg(test)]
@@ -267,12 +267,11 @@ mod tests {
                 let expected = if entry.adaptive { 0..found / 4 } else { found..found + 1 };
                 assert!(expected.contains(&again), "{}: {again} of {found}", entry.name);
                 assert!(found > 10 && found < 1000, "{}: {found}", entry.name);
-                stored.iter().for_each(|key| assert_eq!(trial.lookup(key), Ok(Answer::Positive)));
+                stored.iter().for_each(|key| assert_eq!(trial.lookup(key).unwrap(), Answer::Positive));
                 let bits = trial.stats().bits_per_key();
                 // Whole selectors, and lists of whole digests, take what they take.
                 let most = match entry.name {
                     "telescoping-uncompressed" | "whitelist" => 40.0,
-                    // The cuckoo family keeps a few KiB to plan with, whatever its size.
                     _ => 24.0,
                 };
                 assert!(bits > 6.0 && bits < most, "{}: {bits} bits a key", entry.name);

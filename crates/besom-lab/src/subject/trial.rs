@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
+use besom::testing::Accesses;
 use besom::{Adaptation, FilterStats};
 
-use super::{RemoteAccesses, Subject, SubjectError};
+use super::{Subject, SubjectError};
 
 /// What a look-up turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Counts {
 
 /// A subject with the exact set of its keys.
 pub struct Trial {
-    subject: Box<dyn Subject>,
+    subject: Subject,
     stored: HashSet<Box<[u8]>>,
     counts: Counts,
 }
@@ -52,7 +53,7 @@ pub struct Trial {
 impl Trial {
     /// A subject into which nothing was inserted yet.
     #[must_use]
-    pub fn new(subject: Box<dyn Subject>) -> Self {
+    pub fn new(subject: Subject) -> Self {
         Self { subject, stored: HashSet::new(), counts: Counts::default() }
     }
 
@@ -140,7 +141,7 @@ impl Trial {
 
     /// Accesses to the remote so far.
     #[must_use]
-    pub fn remote(&self) -> RemoteAccesses {
-        self.subject.remote()
+    pub fn accesses(&self) -> Accesses {
+        self.subject.accesses()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket};
+use etherparse::{EtherType, Ipv6ExtensionSlice, LaxNetSlice, LaxSlicedPacket};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 
@@ -11,7 +11,7 @@ use super::{KeyStream, WorkloadError};
 /// The packets of a capture (pcap or pcapng) as keys: the 5-tuple of protocol, addresses and ports.
 ///
 /// A key is the protocol's number, source and target address, source and target port in network order; ports are
-/// 0 where a protocol has none or a fragment does not carry them. Packets that are not IP are passed over.
+/// 0 where a protocol has none or a fragment, other than the first, does not carry them. Packets that are not IP are passed over.
 pub struct Capture {
     reader: Box<dyn PcapReaderIterator + Send>,
     /// The link layer of each interface of the current section.
@@ -125,14 +125,29 @@ fn put_flow(net: &LaxNetSlice<'_>, key: &mut Vec<u8>) -> bool {
         _ => return false,
     }
     // TCP, UDP and SCTP begin with their ports.
-    let with_ports = [6, 17, 132].contains(&payload.ip_number.0) && !payload.fragmented;
+    let with_ports = [6, 17, 132].contains(&payload.ip_number.0) && !is_later_fragment(net);
     let ports = payload.payload.first_chunk::<4>().filter(|_| with_ports);
     key.extend_from_slice(ports.unwrap_or(&[0; 4]));
     true
 }
 
+/// Whether a packet is a fragment, and not the first one: then its payload begins anywhere.
+///
+/// To be asked only if the payload is that of a protocol, not of a further header: the iterator over headers relies on
+/// having all of them, which a packet that was cut among them has not.
+fn is_later_fragment(net: &LaxNetSlice<'_>) -> bool {
+    match net {
+        LaxNetSlice::Ipv4(ip) => ip.header().fragments_offset().value() != 0,
+        LaxNetSlice::Ipv6(ip) => ip.extensions().clone().into_iter().any(|header| {
+            matches!(header, Ipv6ExtensionSlice::Fragment(header) if header.fragment_offset().value() != 0)
+        }),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    //! Catches: flows whose parts are read from the wrong place, or in the wrong order of bytes.
     use std::io::Cursor;
 
     use etherparse::PacketBuilder;
@@ -161,20 +176,25 @@ mod tests {
         packets
     }
 
+    /// A capture of Ethernet packets, each cut to so many bytes.
     fn pcap(cut: usize) -> Vec<u8> {
+        let cut = |packet: &Vec<u8>| packet[..packet.len().min(cut)].to_vec();
+        pcap_of(Linktype::ETHERNET, &packets().iter().map(cut).collect::<Vec<_>>())
+    }
+
+    fn pcap_of(link: Linktype, packets: &[Vec<u8>]) -> Vec<u8> {
         let mut file = Vec::new();
         file.extend(0xa1b2_c3d4_u32.to_le_bytes());
         file.extend(2_u16.to_le_bytes());
         file.extend(4_u16.to_le_bytes());
         file.extend([0; 8]);
         file.extend(65_535_u32.to_le_bytes());
-        file.extend(1_u32.to_le_bytes());
-        for packet in packets() {
-            let kept = &packet[..packet.len().min(cut)];
+        file.extend(link.0.to_le_bytes());
+        for packet in packets {
             file.extend([0; 8]);
-            file.extend((kept.len() as u32).to_le_bytes());
             file.extend((packet.len() as u32).to_le_bytes());
-            file.extend(kept);
+            file.extend(2_000_u32.to_le_bytes());
+            file.extend(packet);
         }
         file
     }
@@ -223,13 +243,57 @@ mod tests {
         assert_eq!(flows[0], [17, 10, 0, 0, 1, 10, 0, 0, 2, 3, 232, 0, 53]);
         assert_eq!(flows[0], flows[2]);
         assert_ne!(flows[0], flows[1]);
-        assert_eq!((flows[3][0], flows[3].len()), (6, 1 + 32 + 4));
+        assert_eq!(flows[3], [&[6][..], &[3; 16], &[4; 16], &[0, 80, 31, 144]].concat());
         assert_eq!(keys(pcapng()).unwrap(), flows);
+    }
+
+    /// Linux's captures of all interfaces at once have a header of their own: 14 bytes, then the protocol, the high byte
+    /// first.
+    #[test]
+    fn cooked_captures_give_the_same_flows() {
+        let cooked = |packet: &Vec<u8>| [&[0, 0, 0, 1, 0, 6][..], &[9; 8], &packet[12..]].concat();
+        let cooked: Vec<Vec<u8>> = packets().iter().map(cooked).collect();
+        assert_eq!(keys(pcap_of(Linktype::LINUX_SLL, &cooked)).unwrap(), keys(pcap(usize::MAX)).unwrap());
     }
 
     #[test]
     fn packets_cut_after_their_headers_still_tell_their_flow() {
         assert_eq!(keys(pcap(54)).unwrap()[..3], keys(pcap(usize::MAX)).unwrap()[..3]);
+    }
+
+    /// Only the first fragment of a packet begins with its ports; what the others begin with is somebody's data.
+    #[test]
+    fn a_fragment_has_the_ports_that_it_carries() {
+        let fragments = [(0, false), (0, true), (185, true), (185, false)];
+        let ports = |mut key: Vec<u8>| key.split_off(key.len() - 4);
+        let expected = [[3, 232, 0, 53], [3, 232, 0, 53], [0; 4], [0; 4]];
+        for fragment in [fragment_v4, fragment_v6] {
+            let packets = fragments.map(|(offset, more)| fragment(offset, more));
+            let flows = keys(pcap_of(Linktype::RAW, &packets)).unwrap();
+            assert!(flows.iter().all(|flow| flow[0] == 17), "{flows:?}");
+            assert_eq!(flows.into_iter().map(ports).collect::<Vec<_>>(), expected);
+            // Wherever a packet is cut, there is a flow or none, and nothing worse.
+            let whole = &packets[2];
+            let cut: Vec<Vec<u8>> = (0..whole.len()).map(|length| whole[..length].to_vec()).collect();
+            assert!(keys(pcap_of(Linktype::RAW, &cut)).unwrap().len() < whole.len());
+        }
+    }
+
+    /// Source and target port, length, checksum, data.
+    const UDP: [u8; 16] = [3, 232, 0, 53, 0, 16, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+
+    fn fragment_v4(offset: u16, more: bool) -> Vec<u8> {
+        let field = (u16::from(more) << 13 | offset).to_be_bytes();
+        let start = [0x45, 0, 0, 36, 0, 1, field[0], field[1], 64, 17, 0, 0];
+        [&start[..], &[10, 0, 0, 1], &[10, 0, 0, 2], &UDP].concat()
+    }
+
+    fn fragment_v6(offset: u16, more: bool) -> Vec<u8> {
+        let field = (offset << 3 | u16::from(more)).to_be_bytes();
+        // A header of options first, then that of the fragment: 8 bytes each.
+        let options = [44, 0, 1, 4, 0, 0, 0, 0];
+        let header = [17, 0, field[0], field[1], 0, 0, 0, 1];
+        [&[0x60, 0, 0, 0, 0, 32, 0, 64][..], &[3; 16], &[4; 16], &options, &header, &UDP].concat()
     }
 
     #[test]
