@@ -186,16 +186,20 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         value: D::Value,
     ) -> Result<Option<D::Value>, Errors<R, D>> {
         self.settle();
-        let new = self.enter(key).map_err(GuardError::Filter)?;
-        // Counted first, in case that the dictionary panics.
-        self.suspects += usize::from(new);
+        // Counted first, in case that anything fails or panics.
+        self.suspects += 1;
+        if let Err(error) = self.enter(key) {
+            let refused = matches!(error, AdaptiveError::Full(_) | AdaptiveError::OutOfMemory { .. });
+            self.suspects = self.suspects.saturating_sub(usize::from(refused));
+            return Err(GuardError::Filter(error));
+        }
         let stored =
             key.with_bytes(|bytes| self.dictionary.insert(bytes, value)).map_err(GuardError::Dictionary)?;
-        self.suspects = self.suspects.saturating_sub(usize::from(new));
+        self.suspects = self.suspects.saturating_sub(1);
         Ok(stored)
     }
 
-    /// Makes sure that the filter holds a key; whether it is new there. Tries again after a way back was found.
+    /// Makes sure that the filter holds a key. Tries again after a way back was found.
     fn enter<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, AdaptiveError<R::Error>> {
         let result = self.watched(|filter, remote| filter.insert(key, remote));
         let again = match &result {
