@@ -216,11 +216,11 @@ impl<H: KeyHasher> Insert for QuotientFilter<H> {
         }
         let place = self.table.locate(digest.hi);
         let remainder = self.table.remainder_of(place.fraction);
-        let new = !self.table.contains_place(place);
-        if self.table.insert_here(place.quotient, remainder) {
-            return Ok(new);
+        if let Some(known) = self.table.insert_here(place.quotient, remainder) {
+            return Ok(!known);
         }
-        self.table.insert(place.quotient, remainder).map(|_| new)
+        let known = self.table.contains_place(place);
+        self.table.insert(place.quotient, remainder).map(|_| !known)
     }
 
     fn clear(&mut self) {

@@ -19,6 +19,13 @@ struct LocalShift {
     end: u32,
 }
 
+/// Whether the block's `quotient`-th quotient has this remainder. With a gap in this block, the run is in it too.
+#[inline(always)]
+fn holds<S: Shape, M: Machine>(shape: S, machine: M, block: &[u64], quotient: u32, remainder: u64) -> bool {
+    let run = local_run(shape, machine, block, quotient).slots;
+    machine.holds::<S, 1>(shape, block, remainder << (64 - shape.remainder_bits()), run)
+}
+
 /// Where the block's `quotient`-th quotient gets a new item, and the first free slot from there on; `None` if
 /// either is not in this block.
 #[inline(always)]
@@ -49,33 +56,50 @@ fn open_gap<S: Shape, M: Machine>(
 }
 
 impl Table {
-    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; with `FRESH`
-    /// [`insert_fresh`](Table::insert_fresh), which asks for more. Else nothing changes. `shape` must be the table's own.
+    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing changes. With
+    /// `ASK`, says as well whether the quotient had this remainder already. `shape` must be the table's own.
     #[inline(always)]
-    pub(super) fn insert_in_block<S: Shape, M: Machine, const FRESH: bool>(
+    pub(super) fn insert_in_block<S: Shape, M: Machine, const ASK: bool>(
         &mut self,
         shape: S,
         machine: M,
         quotient: u64,
         remainder: u64,
-    ) -> Option<Shift> {
+    ) -> Option<(Shift, bool)> {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
         let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
-        if FRESH {
-            // With a gap in this block, the run is in it too.
-            let run = local_run(shape, machine, block, in_block).slots;
-            let fraction = remainder << (64 - shape.remainder_bits());
-            let known = machine.holds::<S, 1>(shape, block, fraction, run);
-            if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
-                return None;
-            }
-        }
+        let known = ASK && holds(shape, machine, block, in_block, remainder);
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
         let first = index as u64 * u64::from(shape.slots());
-        Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
+        Some((Shift { at: first + u64::from(at), end: first + u64::from(end) }, known))
+    }
+
+    /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
+    #[inline(always)]
+    pub(super) fn insert_fresh_in_block<S: Shape, M: Machine>(
+        &mut self,
+        shape: S,
+        machine: M,
+        quotient: u64,
+        remainder: u64,
+        agree: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let (index, in_block) = shape.split(quotient);
+        let block = shape.block_mut(&mut self.words, index);
+        let meta = block::meta(shape, block);
+        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
+        let known = holds(shape, machine, block, in_block, remainder);
+        if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
+            return false;
+        }
+        if agree() {
+            open_gap(shape, machine, block, (meta, in_block), gap, remainder);
+            self.len += 1;
+        }
+        true
     }
 
     /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.

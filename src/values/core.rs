@@ -114,13 +114,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let digest = self.hasher.digest(key);
         let Place { quotient, fraction } = self.table.locate(digest.hi);
         // At the initial value every scheme has the same remainder.
-        if self.table.len() < self.capacity
-            && self.values.are_initial_where_code_is_0()
-            && self.table.insert_fresh(quotient, self.table.remainder_of(fraction))
-        {
-            let push = [Change::Push { address: quotient, key }];
-            let written = remote.apply(&push).map_err(AdaptiveError::Remote);
-            return self.inserted(quotient, written);
+        let remainder = self.table.remainder_of(fraction);
+        if self.table.len() < self.capacity && self.values.are_initial_where_code_is_0() {
+            let mut written = Ok(());
+            let mut push = || {
+                written = remote.apply(&[Change::Push { address: quotient, key }]);
+                written.is_ok()
+            };
+            if self.table.insert_fresh(quotient, remainder, &mut push) {
+                return written.map(|()| true).map_err(AdaptiveError::Remote);
+            }
         }
         self.insert_anywhere(digest, key, remote)
     }
