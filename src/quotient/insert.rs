@@ -3,7 +3,7 @@
 //! An insertion that finds a free slot in its own block works on the block's metadata in registers and writes
 //! them back once; one that does not shifts block by block.
 
-use crate::bits::low_mask;
+use crate::bits::{AlignedWords, low_mask};
 use crate::{BuildError, FullError};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
@@ -17,6 +17,12 @@ use super::table::{Shift, Table};
 struct LocalShift {
     at: u32,
     end: u32,
+}
+
+/// The memory of a table with a longer tail.
+#[derive(Debug)]
+pub(crate) struct LongerTail {
+    words: AlignedWords,
 }
 
 /// Whether the block's `quotient`-th quotient has this remainder. With a gap in this block, the run is in it too.
@@ -157,27 +163,25 @@ impl Table {
         occupied
     }
 
-    /// Makes the tail long enough for `slot`; the offsets of its new blocks are those of an empty table.
-    pub(super) fn reserve_slot(&mut self, slot: u64) -> Result<(), BuildError> {
+    /// The memory of a tail that is long enough for `slot`; `None` if it is so already.
+    pub(crate) fn longer_tail(&self, slot: u64) -> Result<Option<LongerTail>, BuildError> {
         if slot < self.physical_slots() {
-            return Ok(());
+            return Ok(None);
         }
         // A tail grows by one run that is pushed out; double its length, so that this stays rare.
         let homes = self.shape.split(self.slots - 1).0 + 1;
         let blocks = (self.shape.split(slot).0 + 1).max(2 * self.blocks - homes);
         let words = blocks * self.shape.words();
-        let Some(resized) = self.words.resized(words) else {
-            return Err(BuildError::OutOfMemory { bytes: words * 8 });
-        };
-        self.words = resized;
-        self.blocks = blocks;
-        Ok(())
+        match self.words.resized(words) {
+            Some(words) => Ok(Some(LongerTail { words })),
+            None => Err(BuildError::OutOfMemory { bytes: words * 8 }),
+        }
     }
 
-    /// Makes the tail long enough for `slot`.
-    fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
+    /// Goes on in the memory that [`longer_tail`](Self::longer_tail) made; the table must not have changed since.
+    pub(crate) fn set_tail(&mut self, tail: LongerTail) {
         let first_new = self.blocks;
-        self.reserve_slot(slot).map_err(|_| FullError { len: self.len, capacity: self.len })?;
+        self.adopt(tail);
         // A run may have ended right before the first new block, or reach over it from far back; in either case
         // its offset follows from the blocks before it.
         for block in first_new..self.blocks {
@@ -185,6 +189,25 @@ impl Table {
             let offset = (begin - self.first_slot(block)).min(OFFSET_SATURATED.into()) as u32;
             self.set_meta(block, Meta { offset, occupieds: 0, runends: 0 });
         }
+    }
+
+    fn adopt(&mut self, tail: LongerTail) {
+        self.blocks = tail.words.len() / self.shape.words();
+        self.words = tail.words;
+    }
+
+    /// Makes the tail long enough for `slot`; the offsets of its new blocks are those of an empty table.
+    pub(super) fn reserve_slot(&mut self, slot: u64) -> Result<(), BuildError> {
+        if let Some(tail) = self.longer_tail(slot)? {
+            self.adopt(tail);
+        }
+        Ok(())
+    }
+
+    /// Makes the tail long enough for `slot`.
+    fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
+        let tail = self.longer_tail(slot).map_err(|_| FullError { len: self.len, capacity: self.len })?;
+        tail.into_iter().for_each(|tail| self.set_tail(tail));
         Ok(())
     }
 

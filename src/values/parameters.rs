@@ -78,8 +78,8 @@ macro_rules! common_parameters {
             self
         }
 
-        /// Lets a full filter double instead of refusing keys. Doubling reads every key from the remote and writes
-        /// all of them back in one group.
+        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once, and writes nothing to it
+        /// but every fourth time, when the lists there are made anew.
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
@@ -194,6 +194,14 @@ macro_rules! forward_to_core {
 
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
                 Ok(Self { core: self.core.emptied()? })
+            }
+        }
+
+        /// Equal filters have the same parameters, hash function, keys (as far as they can tell) and repairs, in the same
+        /// order, so that one can take the place of the other in front of the same remote.
+        impl<H: $crate::KeyHasher> PartialEq for $filter<H> {
+            fn eq(&self, other: &Self) -> bool {
+                self.core == other.core
             }
         }
 
