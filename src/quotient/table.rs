@@ -89,7 +89,7 @@ impl Table {
         debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
         debug_assert!(Geometry::REMAINDER_BITS.contains(&remainder_bits));
         let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
-        let blocks = shape.split(slots - 1).0 + 2;
+        let blocks = blocks_for(slots, shape);
         let words = blocks * shape.words();
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
@@ -98,6 +98,13 @@ impl Table {
         let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
         let query = operations.query(probe);
         Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
+    }
+
+    /// The memory that [`new`](Self::new) takes for a table, in bits, and how many slots it has with its tail.
+    pub(crate) fn size(slots: u64, remainder_bits: u32, coded: bool) -> (usize, usize) {
+        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+        let blocks = blocks_for(slots, shape);
+        (blocks * shape.words() * 64, blocks * shape.slots() as usize)
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
@@ -317,6 +324,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// The blocks of so many homes, and one for the tail.
+fn blocks_for(slots: u64, shape: Geometry) -> usize {
+    shape.split(slots - 1).0 + 2
 }
 
 /// The bits of a fraction of a 64-bit hash times `slots` that are worth using.

@@ -75,7 +75,13 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// The new remainders of the run whose keys are at hand.
-    fn find_own_remainders(&self, plan: &mut Plan<ValueOf<S>>, before: &[ValueOf<S>], run: Run, stored: &[Digest]) {
+    fn find_own_remainders(
+        &self,
+        plan: &mut Plan<ValueOf<S>>,
+        before: &[ValueOf<S>],
+        run: Run,
+        stored: &[Digest],
+    ) {
         if !S::MOVES_REMAINDER {
             return;
         }

@@ -26,7 +26,17 @@ pub(crate) struct Core<S: Scheme, H> {
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(super) fn new(table: Table, values: S::Store, scheme: S, hasher: H, capacity: usize) -> Self {
         let addresses = Addresses::default();
-        Self { table, values, scheme, hasher, capacity, growable: false, addresses, adaptations: 0, resets: 0 }
+        Self {
+            table,
+            values,
+            scheme,
+            hasher,
+            capacity,
+            growable: false,
+            addresses,
+            adaptations: 0,
+            resets: 0,
+        }
     }
 
     /// Where a key belongs, and its further hash bits.

@@ -80,11 +80,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// Reads these lists, and those that their keys belong to.
-    fn gather<R: Remote>(
-        &self,
-        addresses: &[u64],
-        remote: &mut R,
-    ) -> Result<Lists, AdaptiveError<R::Error>> {
+    fn gather<R: Remote>(&self, addresses: &[u64], remote: &mut R) -> Result<Lists, AdaptiveError<R::Error>> {
         let (mut lists, mut wanted) = (Lists::new(), addresses.to_vec());
         for _ in 0..ROUNDS {
             let mut homes = Vec::new();
@@ -153,7 +149,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         }
         let needed = |index: usize, member: &Member<'_>| slot_of[index].is_some() || !member.stale;
         let kept = members.iter().enumerate().filter(|&(index, member)| needed(index, member));
-        let values = kept.map(|(index, _)| slot_of[index].map_or(ValueOf::<S>::default(), |slot| slots[slot].1));
+        let values =
+            kept.map(|(index, _)| slot_of[index].map_or(ValueOf::<S>::default(), |slot| slots[slot].1));
         let values = values.collect();
         let mut index = 0..;
         members.retain(|member| index.next().is_some_and(|index| needed(index, member)));
@@ -226,9 +223,9 @@ impl<S: Scheme, H: KeyHasher> Copied<S, H> {
             let (mut remainders, mut members) = (Vec::with_capacity(run.len()), members.iter());
             core.values.any(&core.table, run, |slot, value| {
                 let member = members.next();
-                remainders.extend(member.map(|member| {
-                    (slot, core.scheme.remainder(value, &core.locate(member.digest).1))
-                }));
+                remainders.extend(
+                    member.map(|member| (slot, core.scheme.remainder(value, &core.locate(member.digest).1))),
+                );
                 false
             });
             for (slot, remainder) in remainders {
@@ -259,9 +256,11 @@ impl<S: Scheme, H: KeyHasher> Copied<S, H> {
                 }
                 let list = original.read(quotient, remote)?;
                 let keys = run.slots().zip(original.members(&list, quotient));
-                remainders.extend(keys.filter(|(slot, _)| slots.contains(slot)).map(|(slot, (_, digest))| {
-                    (slot, core.scheme.remainder(ValueOf::<S>::default(), &core.locate(digest).1))
-                }));
+                remainders.extend(keys.filter(|(slot, _)| slots.contains(slot)).map(
+                    |(slot, (_, digest))| {
+                        (slot, core.scheme.remainder(ValueOf::<S>::default(), &core.locate(digest).1))
+                    },
+                ));
             }
         }
         for (slot, remainder) in remainders {

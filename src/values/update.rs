@@ -42,8 +42,15 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let quotient = self.table.locate(digest.hi).quotient;
-        if self.contains_digest(digest) && self.read(quotient, remote)?.rank(key).is_some() {
-            return Ok(false);
+        if self.contains_digest(digest) {
+            let list = self.read_unchecked(self.addresses.of(quotient), remote)?;
+            // A remote that stores nothing at all may be inserted into: one key more is never one too few.
+            if list.keys.len() > 0 {
+                self.check_list(&list)?;
+            }
+            if list.rank(key).is_some() {
+                return Ok(false);
+            }
         }
         if self.table.len() >= self.capacity {
             self.make_room(remote)?;

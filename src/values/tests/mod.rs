@@ -1,5 +1,6 @@
 //! Random operations on every filter with values, against an exact model.
 
+mod builders;
 mod faults;
 mod growth;
 mod lies;

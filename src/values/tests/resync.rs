@@ -95,7 +95,8 @@ fn scrambled_lists<S: Scheme>(mut core: Core<S, Xxh3>) {
         let (from, bytes) = entries[random.below(95) as usize].clone();
         let (to, _) = entries[random.below(95) as usize];
         let to = [from, to, 7 << 48 | 3][random.below(3) as usize];
-        let list: Vec<&[u8]> = entries.iter().filter(|entry| entry.0 == from).map(|entry| &*entry.1).collect();
+        let list: Vec<&[u8]> =
+            entries.iter().filter(|entry| entry.0 == from).map(|entry| &*entry.1).collect();
         let rank = list.iter().position(|other| *other == bytes).unwrap();
         remote
             .apply(&[

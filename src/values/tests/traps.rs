@@ -109,7 +109,7 @@ fn a_key_inserted_twice_is_stored_once() {
 
 /// The first 16 bytes of a key are its digest, so that tests can choose it.
 #[derive(Debug, Clone, PartialEq)]
-struct Literal(Xxh3);
+pub(super) struct Literal(Xxh3);
 
 impl KeyHasher for Literal {
     fn with_seed(seed: Seed) -> Self {
@@ -131,7 +131,7 @@ impl KeyHasher for Literal {
     }
 }
 
-fn literal(hi: u64, lo: u64, name: u8) -> Vec<u8> {
+pub(super) fn literal(hi: u64, lo: u64, name: u8) -> Vec<u8> {
     let mut key = Digest { hi, lo }.to_u128().to_be_bytes().to_vec();
     key.push(name);
     key
