@@ -144,6 +144,9 @@ pub(super) enum Stale {
     Skipped,
 }
 
+/// What is done with each list of a scan.
+type Visit<'v, E> = dyn FnMut(&List) -> Result<(), AdaptiveError<E>> + 'v;
+
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The quotients whose keys are in the list at this address.
     pub(super) fn quotients_at(&self, address: u64) -> Range<u64> {
@@ -213,7 +216,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     fn scan_lists<R: Remote>(
         &self,
         remote: &mut R,
-        visit: &mut dyn FnMut(&List) -> Result<(), AdaptiveError<R::Error>>,
+        visit: &mut Visit<'_, R::Error>,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let (mut list, mut failed) = (List::default(), None);
         let mut take = |address: u64, key: &[u8]| {
@@ -248,7 +251,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         &self,
         remote: &mut R,
         stale: Stale,
-        visit: &mut dyn FnMut(&List) -> Result<(), AdaptiveError<R::Error>>,
+        visit: &mut Visit<'_, R::Error>,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut expected = self.table.runs().map(|(quotient, _)| self.addresses.of(quotient)).peekable();
         self.scan_lists(remote, &mut |list| {

@@ -9,9 +9,9 @@ pub(super) fn match_slots(
 ) -> Vec<Option<usize>> {
     let (mut key_of, mut slot_of) = (vec![None; slots], vec![None; keys]);
     let mut next = 0;
-    for slot in 0..slots {
+    for (slot, key_of) in key_of.iter_mut().enumerate() {
         if let Some(key) = (next..keys).find(|&key| explains(slot, key)) {
-            (key_of[slot], slot_of[key], next) = (Some(key), Some(slot), key + 1);
+            (*key_of, slot_of[key], next) = (Some(key), Some(slot), key + 1);
         }
     }
     for slot in 0..slots {
