@@ -90,11 +90,13 @@ pub enum MergeError {
         right: u64,
     },
     /// The union does not fit.
-    #[error("{needed} keys do not fit into a filter of capacity {capacity}; merge into a larger one")]
+    #[error(
+        "the union has {needed} keys, and the filter holds {capacity} at most; build both for that many keys"
+    )]
     Full {
         /// How many keys the union has.
         needed: usize,
-        /// How many fit.
+        /// How many fit, after all growth that the filter was built for.
         capacity: usize,
     },
     /// The memory for the union is not to be had.

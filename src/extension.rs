@@ -26,8 +26,8 @@ use crate::{BuildError, KeyHasher, Xxh3};
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
 ///
-/// **Set semantics**: inserting a key twice stores it once. **Growth** keeps all repairs: a fingerprint that gets
-/// one more bit from the larger table gives back one bit of its extension.
+/// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
+/// fingerprint that gets one more bit from the larger table gives back one bit of its extension.
 ///
 /// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
 /// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
@@ -78,8 +78,10 @@ forward_to_core!(ExtensionFilter);
 /// ```
 /// use besom::{ExtensionFilter, Filter, Overflow};
 ///
-/// let filter = ExtensionFilter::builder().capacity(10_000).overflow(Overflow::Reset).build()?;
-/// assert_eq!(filter.capacity(), 10_000);
+/// let builder = ExtensionFilter::builder().capacity(10_000).overflow(Overflow::Reset);
+/// let size = builder.size_in_bits()?;
+/// let filter = builder.build()?;
+/// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -90,7 +92,7 @@ pub struct ExtensionFilterBuilder<H = Xxh3> {
 }
 
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
-    common_parameters!();
+    common_parameters!(coded: true, value_bits: 0);
 
     /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {

@@ -2,24 +2,8 @@
 
 use std::collections::HashMap;
 
-use besom::{BuildError, Filter, FullError, Insert, MergeError, QuotientFilter, Remove, SipHash};
-
-/// `SplitMix64`, so that every run is the same.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
-    }
-}
+use besom::testing::Random;
+use besom::{BuildError, Filter, FullError, Insert, MergeError, QuotientFilter, Remove, SipHash, Xxh3};
 
 /// A filter beside the exact multiset of what was put in.
 struct Checked {
@@ -34,8 +18,11 @@ impl Checked {
     }
 
     fn insert(&mut self, key: u64) {
+        let (known, seemed) =
+            (self.counts.get(&key).is_some_and(|&count| count > 0), self.filter.contains(&key));
         match self.filter.insert(&key) {
-            Ok(_) => {
+            Ok(new) => {
+                assert!(new != seemed && !(new && known), "{key} was new, or was not");
                 *self.counts.entry(key).or_default() += 1;
                 self.stored.push(key);
             }
@@ -79,7 +66,7 @@ impl Checked {
 
 /// Insertions, removals, growth and merges against an exact multiset.
 fn drive(remainder_bits: i32, capacity: usize, growth: usize, steps: usize, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let build = || {
         let builder = QuotientFilter::builder().capacity(capacity).growable_to(capacity * growth);
         let builder = builder.false_positive_rate(0.5_f64.powi(remainder_bits)).seed(seed);
@@ -244,6 +231,108 @@ fn filters_that_cannot_be_merged_say_why_and_stay_as_they_are() {
     assert_eq!(filter.merge(&full), Err(MergeError::Full { needed: 101, capacity: 100 }));
     assert!(filter.contains("kept") && filter.len() == 1);
     filter.verify().unwrap();
+}
+
+/// What the errors of a merge say must be true of the filters, and what they advise must work.
+#[test]
+fn merge_errors_name_the_filters_own_numbers() {
+    let build = |capacity: usize, most: usize, rate: f64| {
+        let builder = QuotientFilter::builder().capacity(capacity).growable_to(most).max_load(0.5);
+        builder.false_positive_rate(rate).seed(1_u64).build().unwrap()
+    };
+    let slots = |filter: &QuotientFilter| filter.stats().slots as u64;
+    let fill = |mut filter: QuotientFilter, keys: std::ops::Range<u64>| {
+        for key in keys {
+            filter.insert(&key).unwrap();
+        }
+        filter
+    };
+    // The one merged into is smaller, or larger, and neither grows.
+    let (small, large) = (build(100, 100, 0.01), build(200, 200, 0.01));
+    for (left, right) in [(&small, &large), (&large, &small)] {
+        let error = left.clone().merge(right).unwrap_err();
+        let (left, right) = (slots(left), slots(right));
+        assert_eq!(error, MergeError::ShapeMismatch { what: "slots", left, right });
+        assert!(error.to_string().contains(&format!("slots: {left} and {right}; build both with the same")));
+    }
+    let fine = build(100, 100, 0.001);
+    let error = small.clone().merge(&fine).unwrap_err();
+    assert_eq!(error, MergeError::ShapeMismatch { what: "remainder bits", left: 6, right: 9 });
+    // One that has grown further than the other may.
+    let (grown, short) = (fill(build(100, 400, 0.01), 0..300), build(100, 100, 0.0025));
+    let error = short.clone().merge(&grown).unwrap_err();
+    let (left, right) = (slots(&short), slots(&grown));
+    assert_eq!(error, MergeError::ShapeMismatch { what: "slots", left, right });
+    // The other way round there is nothing in the way.
+    grown.clone().merge(&fill(short, 1_000..1_050)).unwrap();
+    // Too many keys: the most that fits, and both built for as many as the error says do merge.
+    let error =
+        fill(build(100, 400, 0.01), 0..300).merge(&fill(build(100, 400, 0.01), 300..500)).unwrap_err();
+    assert_eq!(error, MergeError::Full { needed: 500, capacity: 400 });
+    let message = error.to_string();
+    assert_eq!(
+        message,
+        "the union has 500 keys, and the filter holds 400 at most; build both for that many keys"
+    );
+    let mut left = fill(build(500, 500, 0.01), 0..300);
+    left.merge(&fill(build(500, 500, 0.01), 300..500)).unwrap();
+    assert!((0..500_u64).all(|key| left.contains(&key)));
+}
+
+#[test]
+fn the_rates_that_an_error_names_can_be_met() {
+    let build = |rate| QuotientFilter::builder().capacity(10).false_positive_rate(rate).build();
+    let error = build(1.0).unwrap_err();
+    let BuildError::RateOutOfRange { min, max, .. } = error else { panic!("{error}") };
+    assert!(
+        build(min).is_ok() && build(max).is_ok() && build(max * 1.01).is_err() && build(min * 0.99).is_err()
+    );
+}
+
+#[test]
+fn the_size_is_known_before() {
+    for capacity in [1, 2, 45, 46, 50, 51, 1_000, 99_991] {
+        for rate in [0.5, 0.1, 1.0 / 256.0, 1e-5, 1e-9] {
+            for load in [0.01, 0.5, 0.95, 0.99] {
+                let builder =
+                    QuotientFilter::builder().capacity(capacity).false_positive_rate(rate).max_load(load);
+                for builder in [builder.clone(), builder.growable_to(4 * capacity)] {
+                    let Ok(size) = builder.size_in_bits() else {
+                        assert!(builder.build().is_err());
+                        continue;
+                    };
+                    assert_eq!(builder.build().unwrap().stats().bits, size);
+                }
+            }
+        }
+    }
+    assert_eq!(QuotientFilter::builder().size_in_bits(), Err(BuildError::ZeroCapacity));
+}
+
+#[test]
+fn equal_filters_have_the_same_parameters_and_contents() {
+    let build = |seed: u64| {
+        QuotientFilter::builder().capacity(300).false_positive_rate(0.1).seed(seed).build().unwrap()
+    };
+    let (mut left, mut right) = (build(1), build(1));
+    assert!(left == right && left != build(2));
+    left.extend(0..250_u64);
+    right.extend((0..250_u64).rev());
+    assert!(left == right, "the order of insertion does not matter");
+    right.remove(&7_u64).unwrap();
+    assert!(left != right);
+    right.insert(&1_000_u64).unwrap();
+    assert!(left != right);
+    let larger =
+        QuotientFilter::builder().capacity(301).false_positive_rate(0.1).seed(1_u64).build().unwrap();
+    assert!(build(1) != larger);
+}
+
+#[test]
+fn filters_can_be_shared_between_threads() {
+    fn assert_send_and_sync<T: Send + Sync>() {}
+    assert_send_and_sync::<QuotientFilter<Xxh3>>();
+    assert_send_and_sync::<besom::QuotientFilterBuilder<SipHash>>();
 }
 
 #[test]

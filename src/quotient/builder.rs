@@ -14,13 +14,18 @@ pub(crate) const DEFAULT_LOAD: f64 = 0.95;
 /// The false-positive rate unless the builder says otherwise.
 pub(crate) const DEFAULT_RATE: f64 = 1.0 / 256.0;
 
+/// The largest rate that can be asked for: above it a filter is hardly one.
+const MAX_RATE: f64 = 0.5;
+
 /// Asks for a [`QuotientFilter`].
 ///
 /// ```
 /// use besom::{Filter, QuotientFilter};
 ///
-/// let filter = QuotientFilter::builder().capacity(10_000).false_positive_rate(0.001).build()?;
-/// assert_eq!(filter.capacity(), 10_000);
+/// let builder = QuotientFilter::builder().capacity(10_000).false_positive_rate(0.001);
+/// let size = builder.size_in_bits()?;
+/// let filter = builder.build()?;
+/// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -50,6 +55,9 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
 
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
+    ///
+    /// The adaptive filters are just `growable`, without a limit: they ask their remote for more bits of a key's hash. This
+    /// one has none to ask, so the bits must be there from the beginning.
     pub fn growable_to(mut self, keys: usize) -> Self {
         self.max_capacity = Some(keys);
         self
@@ -86,6 +94,26 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<QuotientFilter<H>, BuildError> {
+        let (slots, bits, doublings) = self.shape()?;
+        let table = Table::new(slots, bits, false)?;
+        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
+    }
+
+    /// The memory that the filter is going to take, known before it is built:
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail in
+    /// rare cases; growth does.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        let (slots, bits, _) = self.shape()?;
+        Ok(Table::size(slots, bits, false).bits)
+    }
+
+    /// How many slots the filter has at first, how wide their remainders are, and how often it may double.
+    fn shape(&self) -> Result<(u64, u32, u32), BuildError> {
         let slots = slots_for(self.capacity, self.load)?;
         let max_capacity = self.max_capacity.unwrap_or(self.capacity).max(self.capacity);
         let doublings = doublings_to(slots, slots_for(max_capacity, self.load)?);
@@ -95,9 +123,7 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
             let max = max_capacity >> (bits - fraction_bits(slots).min(*Geometry::REMAINDER_BITS.end()));
             return Err(BuildError::CapacityTooLarge { capacity: max_capacity, max });
         }
-        let table = Table::new(slots, bits, false)?;
-        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
+        Ok((slots, bits, doublings))
     }
 }
 
@@ -120,7 +146,7 @@ pub(crate) fn slots_for(capacity: usize, load: f64) -> Result<u64, BuildError> {
 }
 
 /// How many times `slots` has to be doubled to reach `goal`.
-fn doublings_to(slots: u64, goal: u64) -> u32 {
+pub(super) fn doublings_to(slots: u64, goal: u64) -> u32 {
     (0..64).find(|&doublings| slots << doublings >= goal).unwrap_or(64)
 }
 
@@ -129,8 +155,8 @@ fn doublings_to(slots: u64, goal: u64) -> u32 {
 pub(crate) fn remainder_bits(rate: f64, load: f64) -> Result<u32, BuildError> {
     let (least, most) = (*Geometry::REMAINDER_BITS.start(), *Geometry::REMAINDER_BITS.end());
     let rate_of = |bits: u32| load * 0.5_f64.powi(bits as i32);
-    if !(rate_of(most)..1.0).contains(&rate) {
-        return Err(BuildError::RateOutOfRange { rate, min: rate_of(most), max: 1.0 });
+    if !(rate_of(most)..=MAX_RATE).contains(&rate) {
+        return Err(BuildError::RateOutOfRange { rate, min: rate_of(most), max: MAX_RATE });
     }
     Ok((least..=most).find(|&bits| rate_of(bits) <= rate).unwrap_or(most))
 }

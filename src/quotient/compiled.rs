@@ -66,8 +66,8 @@ macro_rules! compile {
                     run: run::<S>,
                     local_run: local_run::<S>,
                     insert: insert::<S>,
-                    insert_here: insert_in_block::<S, false>,
-                    insert_fresh: insert_in_block::<S, true>,
+                    insert_here: insert_here::<S>,
+                    insert_fresh: insert_fresh::<S>,
                 }
             }
 
@@ -134,7 +134,7 @@ macro_rules! compile {
             $(#[$features])?
             fn insert<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
                 match table.insert_in_block::<S, This, false>(S::of(table), machine(), quotient, remainder) {
-                    Some(shift) => Ok(shift),
+                    Some((shift, _)) => Ok(shift),
                     None => insert_beyond::<S>(table, quotient, remainder),
                 }
             }
@@ -151,12 +151,20 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn insert_in_block<S: ShapeOf, const FRESH: bool>(
+            fn insert_here<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> Option<bool> {
+                let inserted =
+                    table.insert_in_block::<S, This, true>(S::of(table), machine(), quotient, remainder)?;
+                Some(inserted.1)
+            }
+
+            $(#[$features])?
+            fn insert_fresh<S: ShapeOf>(
                 table: &mut Table,
                 quotient: u64,
                 remainder: u64,
+                agree: &mut dyn FnMut() -> bool,
             ) -> bool {
-                table.insert_in_block::<S, This, FRESH>(S::of(table), machine(), quotient, remainder).is_some()
+                table.insert_fresh_in_block(S::of(table), machine(), quotient, remainder, agree)
             }
         }
     };

@@ -5,9 +5,9 @@ use crate::{
     RemovalDisabled, Remove, Seed, Xxh3,
 };
 
-use super::builder::QuotientFilterBuilder;
+use super::builder::{QuotientFilterBuilder, doublings_to};
 use super::geometry::Geometry;
-use super::table::{Place, Table};
+use super::table::{Place, Run, Table};
 
 /// A quotient filter: compact, exact in its counts, with removal, growth and merging.
 ///
@@ -78,20 +78,17 @@ impl<H: KeyHasher> QuotientFilter<H> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);
         }
+        self.check_shapes(other)?;
         let needed = self.table.len() + other.table.len();
         let mut left = Side::of(self);
         let mut right = Side::of(other);
-        while left.table().slots() < right.table().slots() {
+        while left.table().slots() < right.table().slots() || needed > left.capacity {
+            if left.doublings == 0 {
+                return Err(MergeError::Full { needed, capacity: left.capacity });
+            }
             left.double()?;
         }
         while right.table().slots() < left.table().slots() {
-            right.double()?;
-        }
-        shape_agrees("slots", left.table().slots(), right.table().slots())?;
-        let bits = |side: &Side<'_>| u64::from(side.table().remainder_bits());
-        shape_agrees("remainder bits", bits(&left), bits(&right))?;
-        while needed > left.capacity {
-            left.double().map_err(|_| MergeError::Full { needed, capacity: left.capacity })?;
             right.double()?;
         }
         let merged = left.table().merged(right.table());
@@ -99,6 +96,25 @@ impl<H: KeyHasher> QuotientFilter<H> {
         (self.capacity, self.doublings) = (left.capacity, left.doublings);
         self.table = table;
         Ok(())
+    }
+
+    /// Whether doubling makes the two filters alike. A table that doubles has a bit less for every remainder.
+    fn check_shapes(&self, other: &Self) -> Result<(), MergeError> {
+        let slots = |filter: &Self| filter.table.slots();
+        let bits = |filter: &Self| filter.table.remainder_bits();
+        let (small, large) = if slots(self) <= slots(other) { (self, other) } else { (other, self) };
+        let doublings = doublings_to(slots(small), slots(large));
+        let grows = slots(small) << doublings == slots(large) && bits(small) == bits(large) + doublings;
+        // The other filter is doubled for this purpose only, this one for good.
+        if grows && (slots(self) >= slots(other) || doublings <= self.doublings) {
+            return Ok(());
+        }
+        let (what, left, right) = if doublings == 0 {
+            ("remainder bits", bits(self).into(), bits(other).into())
+        } else {
+            ("slots", slots(self), slots(other))
+        };
+        Err(MergeError::ShapeMismatch { what, left, right })
     }
 
     #[cold]
@@ -146,22 +162,34 @@ impl<'f> Side<'f> {
         self.grown.as_ref().unwrap_or(self.original)
     }
 
+    /// The remainders must have a bit to spare, which [`QuotientFilter::check_shapes`] and `doublings` see to.
     fn double(&mut self) -> Result<(), MergeError> {
-        let slots = self.table().slots();
-        if self.doublings == 0 {
-            return Err(MergeError::ShapeMismatch { what: "slots", left: slots, right: slots * 2 });
-        }
-        let doubled = self.table().doubled();
         let bytes = self.table().memory_bits() / 4;
-        self.grown = Some(doubled.map_err(|_| MergeError::OutOfMemory { bytes })?);
+        let doubled = self.table().doubled().map_err(|_| MergeError::OutOfMemory { bytes })?;
+        self.grown = Some(doubled);
         self.capacity *= 2;
-        self.doublings -= 1;
+        self.doublings = self.doublings.saturating_sub(1);
         Ok(())
     }
 }
 
-fn shape_agrees(what: &'static str, left: u64, right: u64) -> Result<(), MergeError> {
-    if left == right { Ok(()) } else { Err(MergeError::ShapeMismatch { what, left, right }) }
+/// Equal filters have the same parameters, hash function and contents, in whichever order the keys came.
+impl<H: KeyHasher> PartialEq for QuotientFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        let parameters = |filter: &Self| {
+            (filter.table.slots(), filter.table.remainder_bits(), filter.capacity, filter.doublings)
+        };
+        let sorted = |filter: &Self, run: Run| {
+            let mut remainders: Vec<u64> = run.slots().map(|slot| filter.table.remainder(slot)).collect();
+            remainders.sort_unstable();
+            remainders
+        };
+        // Runs of the same lengths stand in the same slots.
+        parameters(self) == parameters(other)
+            && self.hasher == other.hasher
+            && self.table.runs().eq(other.table.runs())
+            && self.table.runs().all(|(_, run)| sorted(self, run) == sorted(other, run))
+    }
 }
 
 impl<H: KeyHasher> Filter for QuotientFilter<H> {
@@ -216,11 +244,11 @@ impl<H: KeyHasher> Insert for QuotientFilter<H> {
         }
         let place = self.table.locate(digest.hi);
         let remainder = self.table.remainder_of(place.fraction);
-        let new = !self.table.contains_place(place);
-        if self.table.insert_here(place.quotient, remainder) {
-            return Ok(new);
+        if let Some(known) = self.table.insert_here(place.quotient, remainder) {
+            return Ok(!known);
         }
-        self.table.insert(place.quotient, remainder).map(|_| new)
+        let known = self.table.contains_place(place);
+        self.table.insert(place.quotient, remainder).map(|_| !known)
     }
 
     fn clear(&mut self) {

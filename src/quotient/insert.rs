@@ -3,7 +3,7 @@
 //! An insertion that finds a free slot in its own block works on the block's metadata in registers and writes
 //! them back once; one that does not shifts block by block.
 
-use crate::bits::low_mask;
+use crate::bits::{AlignedWords, low_mask};
 use crate::{BuildError, FullError};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
@@ -17,6 +17,19 @@ use super::table::{Shift, Table};
 struct LocalShift {
     at: u32,
     end: u32,
+}
+
+/// The memory of a table with a longer tail.
+#[derive(Debug)]
+pub(crate) struct LongerTail {
+    words: AlignedWords,
+}
+
+/// Whether the block's `quotient`-th quotient has this remainder. With a gap in this block, the run is in it too.
+#[inline(always)]
+fn holds<S: Shape, M: Machine>(shape: S, machine: M, block: &[u64], quotient: u32, remainder: u64) -> bool {
+    let run = local_run(shape, machine, block, quotient).slots;
+    machine.holds::<S, 1>(shape, block, remainder << (64 - shape.remainder_bits()), run)
 }
 
 /// Where the block's `quotient`-th quotient gets a new item, and the first free slot from there on; `None` if
@@ -49,33 +62,50 @@ fn open_gap<S: Shape, M: Machine>(
 }
 
 impl Table {
-    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; with `FRESH`
-    /// [`insert_fresh`](Table::insert_fresh), which asks for more. Else nothing changes. `shape` must be the table's own.
+    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing changes. With
+    /// `ASK`, says as well whether the quotient had this remainder already. `shape` must be the table's own.
     #[inline(always)]
-    pub(super) fn insert_in_block<S: Shape, M: Machine, const FRESH: bool>(
+    pub(super) fn insert_in_block<S: Shape, M: Machine, const ASK: bool>(
         &mut self,
         shape: S,
         machine: M,
         quotient: u64,
         remainder: u64,
-    ) -> Option<Shift> {
+    ) -> Option<(Shift, bool)> {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
         let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
-        if FRESH {
-            // With a gap in this block, the run is in it too.
-            let run = local_run(shape, machine, block, in_block).slots;
-            let fraction = remainder << (64 - shape.remainder_bits());
-            let known = machine.holds::<S, 1>(shape, block, fraction, run);
-            if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
-                return None;
-            }
-        }
+        let known = ASK && holds(shape, machine, block, in_block, remainder);
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
         let first = index as u64 * u64::from(shape.slots());
-        Some(Shift { at: first + u64::from(at), end: first + u64::from(end) })
+        Some((Shift { at: first + u64::from(at), end: first + u64::from(end) }, known))
+    }
+
+    /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
+    #[inline(always)]
+    pub(super) fn insert_fresh_in_block<S: Shape, M: Machine>(
+        &mut self,
+        shape: S,
+        machine: M,
+        quotient: u64,
+        remainder: u64,
+        agree: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let (index, in_block) = shape.split(quotient);
+        let block = shape.block_mut(&mut self.words, index);
+        let meta = block::meta(shape, block);
+        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
+        let known = holds(shape, machine, block, in_block, remainder);
+        if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
+            return false;
+        }
+        if agree() {
+            open_gap(shape, machine, block, (meta, in_block), gap, remainder);
+            self.len += 1;
+        }
+        true
     }
 
     /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.
@@ -133,27 +163,25 @@ impl Table {
         occupied
     }
 
-    /// Makes the tail long enough for `slot`; the offsets of its new blocks are those of an empty table.
-    pub(super) fn reserve_slot(&mut self, slot: u64) -> Result<(), BuildError> {
+    /// The memory of a tail that is long enough for `slot`; `None` if it is so already.
+    pub(crate) fn longer_tail(&self, slot: u64) -> Result<Option<LongerTail>, BuildError> {
         if slot < self.physical_slots() {
-            return Ok(());
+            return Ok(None);
         }
         // A tail grows by one run that is pushed out; double its length, so that this stays rare.
         let homes = self.shape.split(self.slots - 1).0 + 1;
         let blocks = (self.shape.split(slot).0 + 1).max(2 * self.blocks - homes);
         let words = blocks * self.shape.words();
-        let Some(resized) = self.words.resized(words) else {
-            return Err(BuildError::OutOfMemory { bytes: words * 8 });
-        };
-        self.words = resized;
-        self.blocks = blocks;
-        Ok(())
+        match self.words.resized(words) {
+            Some(words) => Ok(Some(LongerTail { words })),
+            None => Err(BuildError::OutOfMemory { bytes: words * 8 }),
+        }
     }
 
-    /// Makes the tail long enough for `slot`. Where no item is inserted after that, nothing has changed but memory.
-    pub(crate) fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
+    /// Goes on in the memory that [`longer_tail`](Self::longer_tail) made; the table must not have changed since.
+    pub(crate) fn set_tail(&mut self, tail: LongerTail) {
         let first_new = self.blocks;
-        self.reserve_slot(slot).map_err(|_| FullError { len: self.len, capacity: self.len })?;
+        self.adopt(tail);
         // A run may have ended right before the first new block, or reach over it from far back; in either case
         // its offset follows from the blocks before it.
         for block in first_new..self.blocks {
@@ -161,6 +189,25 @@ impl Table {
             let offset = (begin - self.first_slot(block)).min(OFFSET_SATURATED.into()) as u32;
             self.set_meta(block, Meta { offset, occupieds: 0, runends: 0 });
         }
+    }
+
+    fn adopt(&mut self, tail: LongerTail) {
+        self.blocks = tail.words.len() / self.shape.words();
+        self.words = tail.words;
+    }
+
+    /// Makes the tail long enough for `slot`; the offsets of its new blocks are those of an empty table.
+    pub(super) fn reserve_slot(&mut self, slot: u64) -> Result<(), BuildError> {
+        if let Some(tail) = self.longer_tail(slot)? {
+            self.adopt(tail);
+        }
+        Ok(())
+    }
+
+    /// Makes the tail long enough for `slot`. Where no item is inserted after that, nothing has changed but memory.
+    pub(crate) fn extend_tail(&mut self, slot: u64) -> Result<(), FullError> {
+        let tail = self.longer_tail(slot).map_err(|_| FullError { len: self.len, capacity: self.len })?;
+        tail.into_iter().for_each(|tail| self.set_tail(tail));
         Ok(())
     }
 

@@ -29,8 +29,8 @@ pub(super) struct Operations {
     pub(super) run: unsafe fn(&Table, u64) -> Option<Run>,
     pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
     pub(super) insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
-    pub(super) insert_here: unsafe fn(&mut Table, u64, u64) -> bool,
-    pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64) -> bool,
+    pub(super) insert_here: unsafe fn(&mut Table, u64, u64) -> Option<bool>,
+    pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> bool,
 }
 
 /// A question to a table, about a quotient and a fraction.
@@ -156,19 +156,26 @@ impl Table {
         unsafe { (self.operations.insert)(self, quotient, remainder) }
     }
 
-    /// Inserts an item if its block has room for it, which is nearly always the case; else `false`, and nothing changes.
+    /// Inserts an item if its block has room for it, which is nearly always the case, and says whether it was stored
+    /// already; else `None`, and nothing changes.
     #[inline(always)]
-    pub(crate) fn insert_here(&mut self, quotient: u64, remainder: u64) -> bool {
+    pub(crate) fn insert_here(&mut self, quotient: u64, remainder: u64) -> Option<bool> {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert_here)(self, quotient, remainder) }
     }
 
-    /// Inserts an item if its block alone can tell that this is all there is to do: the block has room for it and
-    /// the code 0, and no item of the quotient has this remainder. Else `false`, and nothing changes.
+    /// Inserts an item if its block alone can tell that this is all there is to do (the block has room for it and the code
+    /// 0, and no item of the quotient has this remainder) and `agree`, which is asked then, says so. Nothing changes before
+    /// it has. Whether it was asked.
     #[inline(always)]
-    pub(crate) fn insert_fresh(&mut self, quotient: u64, remainder: u64) -> bool {
+    pub(crate) fn insert_fresh(
+        &mut self,
+        quotient: u64,
+        remainder: u64,
+        agree: &mut dyn FnMut() -> bool,
+    ) -> bool {
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.insert_fresh)(self, quotient, remainder) }
+        unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
     }
 
     /// Where an item of this quotient would be inserted, and which slots would be moved.

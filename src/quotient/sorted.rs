@@ -150,6 +150,11 @@ impl Appender {
         Ok(slot)
     }
 
+    /// The table so far, whose codes may be set for slots that have been appended.
+    pub(crate) fn table_mut(&mut self) -> &mut Table {
+        &mut self.table
+    }
+
     fn mark(&mut self, slot: u64, change: impl FnOnce(&mut Meta, u64)) {
         let (block, slot) = self.table.shape.split(slot);
         let mut meta = self.table.meta(block);

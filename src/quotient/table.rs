@@ -98,7 +98,7 @@ impl Table {
         debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
         debug_assert!(Geometry::REMAINDER_BITS.contains(&remainder_bits));
         let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
-        let blocks = shape.split(slots - 1).0 + 2;
+        let blocks = blocks_for(slots, shape);
         let words = blocks * shape.words();
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
@@ -112,7 +112,7 @@ impl Table {
     /// How large [`new`](Self::new) makes a table.
     pub(crate) fn size(slots: u64, remainder_bits: u32, coded: bool) -> TableSize {
         let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
-        let blocks = shape.split(slots - 1).0 + 2;
+        let blocks = blocks_for(slots, shape);
         let bits = blocks.saturating_mul(shape.words() * 64);
         TableSize { blocks, slots_per_block: shape.slots() as usize, bits }
     }
@@ -339,6 +339,11 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// The blocks of so many homes, and one for the tail.
+fn blocks_for(slots: u64, shape: Geometry) -> usize {
+    shape.split(slots - 1).0 + 2
 }
 
 /// The bits of a fraction of a 64-bit hash times `slots` that are worth using.

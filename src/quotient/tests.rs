@@ -76,13 +76,18 @@ fn drive(slots: u64, remainder_bits: u32, coded: bool, isa: Isa, steps: usize, s
             if random.one_in(2) {
                 let fresh = random.one_in(2);
                 let known = model.0.get(&quotient).is_some_and(|run| run.contains(&remainder));
-                let inserted = match fresh {
-                    true => table.insert_fresh(quotient, remainder),
-                    false => table.insert_here(quotient, remainder),
-                };
                 // Possible without looking at another block: the gap lies in the quotient's own.
                 let room = table.block_of(gap.end).0 == table.block_of(quotient).0;
-                assert_eq!(inserted, room && !(fresh && known));
+                let inserted = if fresh {
+                    let agreed = random.one_in(2);
+                    let asked = table.insert_fresh(quotient, remainder, &mut || agreed);
+                    assert_eq!(asked, room && !known);
+                    asked && agreed
+                } else {
+                    let seemed_known = table.insert_here(quotient, remainder);
+                    assert_eq!(seemed_known, room.then_some(known));
+                    room
+                };
                 if inserted {
                     model.0.entry(quotient).or_default().push(remainder);
                     check_shift(&before, &layout(&table), gap, true);
@@ -135,9 +140,10 @@ fn an_item_is_fresh_only_in_a_block_without_code() {
         for remainder_bits in [5, 8, 12] {
             let mut table = Table::new(100, remainder_bits, true).unwrap().with_isa(isa);
             table.set_code(table.block_of(3).0, 1);
-            assert!(!table.insert_fresh(3, 1));
+            assert!(!table.insert_fresh(3, 1, &mut || true));
             table.set_code(table.block_of(3).0, 0);
-            assert!(table.insert_fresh(3, 1) && !table.insert_fresh(3, 1) && table.insert_fresh(3, 2));
+            assert!(table.insert_fresh(3, 1, &mut || true) && !table.insert_fresh(3, 1, &mut || true));
+            assert!(table.insert_fresh(3, 2, &mut || true));
             assert_eq!(table.len(), 2);
         }
     }

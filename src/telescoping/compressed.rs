@@ -24,8 +24,9 @@ use super::selecting::Selecting;
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
 ///
-/// **Set semantics**: inserting a key twice stores it once. **Growth** starts with selector 0 everywhere, so
-/// repairs are forgotten then; the [`ExtensionFilter`](crate::ExtensionFilter) keeps its.
+/// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps the
+/// selectors: a repaired false positive returns with probability ε/2 at each doubling. The
+/// [`ExtensionFilter`](crate::ExtensionFilter) keeps all of them.
 ///
 /// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
 /// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
@@ -103,7 +104,7 @@ pub struct TelescopingFilterBuilder<H = Xxh3> {
 }
 
 impl<H: KeyHasher> TelescopingFilterBuilder<H> {
-    common_parameters!();
+    common_parameters!(coded: true, value_bits: 0);
 
     /// What happens to a block whose selectors outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {

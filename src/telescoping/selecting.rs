@@ -100,9 +100,9 @@ impl Scheme for Selecting {
         next_selector(self.remainder_bits, value.into(), count, stored, query).map(|next| next as Selector)
     }
 
-    /// A doubled table starts with selector 0 everywhere.
-    fn doubled<H: KeyHasher>(&self, _: Selector, _: &HashString<'_, H>) -> Selector {
-        0
+    /// Every chunk begins a bit later then: a repaired query comes back with probability ε/2.
+    fn doubled<H: KeyHasher>(&self, value: Selector, _: &HashString<'_, H>) -> Selector {
+        value
     }
 
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe {
@@ -159,8 +159,8 @@ impl Scheme for SelectingExplicitly {
         next_selector(self.remainder_bits, value.into(), count, stored, query).map(|next| next as u8)
     }
 
-    fn doubled<H: KeyHasher>(&self, _: u8, _: &HashString<'_, H>) -> u8 {
-        0
+    fn doubled<H: KeyHasher>(&self, value: u8, _: &HashString<'_, H>) -> u8 {
+        value
     }
 
     fn probe(&self, table: &Table, values: &ExplicitValues) -> Probe {

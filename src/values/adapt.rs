@@ -2,9 +2,9 @@
 
 use crate::hash_string::HashString;
 use crate::quotient::Run;
-use crate::{Adaptation, AdaptiveError, KeyHasher, Remote};
+use crate::{Adaptation, AdaptiveError, Digest, KeyHasher, Remote};
 
-use super::core::{Core, List, check_len};
+use super::core::Core;
 use super::plan::Plan;
 use super::{Scheme, ValueOf, blocks_of};
 
@@ -27,17 +27,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         }
         let (quotient, query) = self.locate(digest);
         let Some(run) = self.table.run(quotient) else { return Ok(Adaptation::NotFalsePositive) };
-        let list = self.read(quotient, key, remote)?;
-        check_len(quotient, run, list.digests.len())?;
-        if list.rank.is_some() {
+        let list = self.read(quotient, remote)?;
+        if list.rank(key).is_some() {
             return Ok(Adaptation::NotFalsePositive);
         }
-        let Some(Repair { mut plan, before, slots }) = self.repair(run, &list, &query) else {
+        let stored: Vec<Digest> = self.members(&list, quotient).map(|(_, digest)| digest).collect();
+        let Some(Repair { mut plan, before, slots }) = self.repair(run, &stored, &query) else {
             return Ok(Adaptation::Unfixable);
         };
         // Reset blocks have slots of other quotients too.
-        self.find_remainders(&mut plan, &before, remote, |_, run| run.len(), Some)?;
-        self.find_own_remainders(&mut plan, &before, run, &list);
+        self.find_remainders(&mut plan, &before, remote, Some)?;
+        self.find_own_remainders(&mut plan, &before, run, &stored);
         let resets = plan.resets.len();
         let spills = self.commit(&plan);
         self.adaptations += 1;
@@ -50,16 +50,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     /// Moves every slot of the run that accepts the query to a value at which it does not. `None` if hash bits
     /// are equal as far as values go, or if a block that forgot everything else still has no room for this.
-    fn repair(&self, run: Run, list: &List, query: &HashString<'_, H>) -> Option<Repair<ValueOf<S>>> {
+    fn repair(&self, run: Run, stored: &[Digest], query: &HashString<'_, H>) -> Option<Repair<ValueOf<S>>> {
         let blocks = blocks_of(&self.table, run.first, run.last);
         let mut plan = Plan::load(&self.values, &self.table, blocks);
         let before = plan.snapshot();
         let mut moved = vec![false; run.len()];
         loop {
-            for ((slot, &digest), moved) in run.slots().zip(&list.digests).zip(&mut moved) {
-                let (value, stored) = (plan.get(slot), self.locate(digest).1);
-                if self.scheme.accepts(self.scheme.remainder(value, &stored), value, query) {
-                    plan.set(slot, self.scheme.next(value, &stored, query)?);
+            for ((slot, &digest), moved) in run.slots().zip(stored).zip(&mut moved) {
+                let (value, key) = (plan.get(slot), self.locate(digest).1);
+                if self.scheme.accepts(self.scheme.remainder(value, &key), value, query) {
+                    plan.set(slot, self.scheme.next(value, &key, query)?);
                     *moved = true;
                 }
             }
@@ -75,11 +75,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// The new remainders of the run whose keys are at hand.
-    fn find_own_remainders(&self, plan: &mut Plan<ValueOf<S>>, before: &[ValueOf<S>], run: Run, list: &List) {
+    fn find_own_remainders(
+        &self,
+        plan: &mut Plan<ValueOf<S>>,
+        before: &[ValueOf<S>],
+        run: Run,
+        stored: &[Digest],
+    ) {
         if !S::MOVES_REMAINDER {
             return;
         }
-        for (slot, &digest) in run.slots().zip(&list.digests) {
+        for (slot, &digest) in run.slots().zip(stored) {
             if plan.changed(before, slot) {
                 let remainder = self.scheme.remainder(plan.get(slot), &self.locate(digest).1);
                 plan.remainders.push((slot, remainder));

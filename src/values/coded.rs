@@ -189,6 +189,10 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         })
     }
 
+    fn overflow(&self) -> Overflow {
+        self.overflow
+    }
+
     fn adapted(&self) -> usize {
         self.adapted
     }

@@ -6,7 +6,7 @@ use crate::InvariantError;
 use crate::error::ensure;
 use crate::quotient::{Run, Table};
 
-use super::ValueStore;
+use super::{Overflow, ValueStore};
 
 /// A byte for every slot.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +86,11 @@ impl ValueStore for ExplicitValues {
 
     fn emptied(&self, table: &Table) -> Option<Self> {
         Self::new(table)
+    }
+
+    /// Everything fits, so nothing is ever forgotten.
+    fn overflow(&self) -> Overflow {
+        Overflow::Spill
     }
 
     fn adapted(&self) -> usize {

@@ -7,17 +7,23 @@
 //! - [`ValueStore`]: where the values of a block are kept. [`CodedValues`] compresses them in the block's own code
 //!   and knows what to do when they do not fit ([`Overflow`]); [`ExplicitValues`] has a byte for each.
 //! - [`Scheme`]: what a value means: which keys a slot accepts, and which value comes next.
-//! - [`Core`]: insertion, removal, repair and growth against a remote, the same for every scheme.
+//! - [`Core`]: insertion, removal, repair, growth and the way back after a failure, against a remote, the same for every
+//!   scheme; the lists of the remote are in `list`.
 
 mod adapt;
 mod coded;
 mod core;
 mod explicit;
 mod grow;
+mod list;
+mod matching;
 mod parameters;
 mod plan;
+mod renew;
+mod resync;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -69,6 +75,9 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
 
     /// A fresh store of the same kind for another table; `None` if the memory is not to be had.
     fn emptied(&self, table: &Table) -> Option<Self>;
+
+    /// What it does with values that do not fit.
+    fn overflow(&self) -> Overflow;
 
     /// How many slots have a value that is not initial.
     fn adapted(&self) -> usize;

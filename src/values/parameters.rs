@@ -26,13 +26,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The filter on a table with or without codes. `make` gets the table and says what goes with it; `None` if
-    /// the memory is not to be had.
-    pub(crate) fn build<S: Scheme, H: KeyHasher>(
-        self,
-        coded: bool,
-        make: impl FnOnce(&Table) -> Option<(S, S::Store)>,
-    ) -> Result<Core<S, H>, BuildError> {
+    /// How many slots the filter has, and how wide their remainders are.
+    fn shape(self) -> Result<(u64, u32), BuildError> {
         let slots = slots_for(self.capacity, self.load)?;
         let bits = remainder_bits(self.rate, self.load)?;
         if bits > fraction_bits(slots) {
@@ -40,6 +35,24 @@ impl Parameters {
             let max = ((1_u64 << (64 - bits)).min(Geometry::MAX_SLOTS) as f64 * self.load) as usize;
             return Err(BuildError::CapacityTooLarge { capacity: self.capacity, max });
         }
+        Ok((slots, bits))
+    }
+
+    /// The memory of the filter with a code for every block, or with so many bits for every slot beside it.
+    pub(crate) fn size_in_bits(self, coded: bool, value_bits: usize) -> Result<usize, BuildError> {
+        let (slots, bits) = self.shape()?;
+        let size = Table::size(slots, bits, coded);
+        Ok(size.bits + value_bits * size.blocks * size.slots_per_block)
+    }
+
+    /// The filter on a table with or without codes. `make` gets the table and says what goes with it; `None` if
+    /// the memory is not to be had.
+    pub(crate) fn build<S: Scheme, H: KeyHasher>(
+        self,
+        coded: bool,
+        make: impl FnOnce(&Table) -> Option<(S, S::Store)>,
+    ) -> Result<Core<S, H>, BuildError> {
+        let (slots, bits) = self.shape()?;
         let table = Table::new(slots, bits, coded)?;
         let bytes = table.physical_slots() as usize;
         let (scheme, values) = make(&table).ok_or(BuildError::OutOfMemory { bytes })?;
@@ -51,7 +64,7 @@ impl Parameters {
 
 /// The methods that the builders of filters with values have in common.
 macro_rules! common_parameters {
-    () => {
+    (coded: $coded:expr, value_bits: $value_bits:expr) => {
         /// How many keys the filter shall hold. Any number, not only powers of two.
         pub fn capacity(mut self, keys: usize) -> Self {
             self.parameters.capacity = keys;
@@ -78,11 +91,22 @@ macro_rules! common_parameters {
             self
         }
 
-        /// Lets a full filter double instead of refusing keys. Doubling reads every key from the remote and writes
-        /// all of them back in one group.
+        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once, and writes nothing to it
+        /// but every fourth time, when the lists there are made anew.
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
+        }
+
+        /// The memory that the filter is going to take, known before it is built:
+        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
+        /// in rare cases; repairs do where a side table takes them, and growth does.
+        ///
+        /// # Errors
+        ///
+        /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
+        pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+            self.parameters.size_in_bits($coded, $value_bits)
         }
     };
 }
@@ -194,6 +218,14 @@ macro_rules! forward_to_core {
 
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
                 Ok(Self { core: self.core.emptied()? })
+            }
+        }
+
+        /// Equal filters have the same parameters, hash function, keys (as far as they can tell) and repairs, in the same
+        /// order, so that one can take the place of the other in front of the same remote.
+        impl<H: $crate::KeyHasher> PartialEq for $filter<H> {
+            fn eq(&self, other: &Self) -> bool {
+                self.core == other.core
             }
         }
 

@@ -29,7 +29,14 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
     {
         let (first_block, per_block) = (*blocks.start(), table.slots_per_block() as usize);
         let mut values = Vec::with_capacity((blocks.end() - first_block + 1) * per_block);
-        blocks.for_each(|block| store.load(table, block, &mut values));
+        for block in blocks {
+            if block < table.blocks() {
+                store.load(table, block, &mut values);
+            } else {
+                // An insertion may be about to make the tail longer.
+                values.resize(values.len() + per_block, V::default());
+            }
+        }
         Self { first_block, per_block, values, resets: Vec::new(), remainders: Vec::new() }
     }
 
@@ -92,6 +99,13 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
         let first = (block - self.first_block) * self.per_block;
         self.values[first..first + self.per_block].fill(V::default());
         self.resets.push(block);
+    }
+
+    /// Forgets the values of all blocks where they do not fit.
+    pub(super) fn reset_overflowing<S: ValueStore<Value = V>>(&mut self, store: &S) {
+        while let Some(block) = self.overflowing(store) {
+            self.reset(block);
+        }
     }
 
     /// All values, to be compared with [`changed`](Self::changed) later.

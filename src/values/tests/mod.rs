@@ -1,8 +1,12 @@
 //! Random operations on every filter with values, against an exact model.
 
+mod builders;
 mod faults;
+mod growth;
+mod lies;
 mod machines;
 mod model;
+mod resync;
 mod statistics;
 mod traps;
 
@@ -10,16 +14,15 @@ use std::collections::HashSet;
 
 use super::{Core, Overflow, Parameters, Scheme, ValueOf, ValueStore};
 use crate::testing::Random;
-use crate::{Adaptation, Change, Digest, KeyHasher, MemoryRemote, Remote, Seed, Xxh3};
+use crate::{Adaptation, Digest, KeyHasher, MemoryRemote, Seed, Xxh3};
 
 /// What the tests need to know of a filter beyond its answers.
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The stored keys that accept a digest, with their values.
     fn accepting(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, ValueOf<S>)> {
         let (quotient, query) = self.locate(digest);
-        let mut keys = Vec::new();
-        remote.read(quotient, &mut |key| keys.push(key.to_vec())).unwrap();
-        let mut keys = keys.into_iter();
+        let list = self.read(quotient, remote).unwrap();
+        let mut keys = self.members(&list, quotient).map(|(rank, _)| list.keys.get(rank).to_vec());
         let mut accepting = Vec::new();
         if let Some(run) = self.table.run(quotient) {
             self.values.any(&self.table, run, |slot, value| {
@@ -36,7 +39,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The value of the slot that holds a stored key.
     fn value_of(&self, key: &[u8], remote: &mut MemoryRemote) -> ValueOf<S> {
         let (quotient, _) = self.locate(self.hasher.digest(key));
-        let rank = self.read(quotient, key, remote).unwrap().rank.unwrap();
+        let list = self.read(quotient, remote).unwrap();
+        let rank = self.members(&list, quotient).position(|(rank, _)| list.keys.get(rank) == key).unwrap();
         let mut values = Vec::new();
         self.values.any(&self.table, self.table.run(quotient).unwrap(), |_, value| {
             values.push(value);

@@ -4,6 +4,7 @@
 use super::*;
 use crate::extension::testing::extension_core;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
+use crate::testing::CountingRemote;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
@@ -78,49 +79,20 @@ fn chunks_do_not_repeat_where_the_first_hash_ends() {
     }
 }
 
-/// A remote that counts what it is asked for.
-#[derive(Default)]
-struct Counting {
-    remote: MemoryRemote,
-    reads: usize,
-    changes: usize,
-}
-
-impl Remote for Counting {
-    type Error = crate::MissingEntry;
-
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.reads += 1;
-        self.remote.read(address, visit)
-    }
-
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.changes += changes.len();
-        self.remote.apply(changes)
-    }
-
-    fn scan(
-        &mut self,
-        visit: &mut dyn FnMut(u64, &[u8]) -> std::ops::ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
-        self.remote.scan(visit)
-    }
-}
-
 #[test]
 fn an_insertion_writes_one_entry_however_many_slots_it_shifts() {
     let mut core = telescoping_core::<Xxh3>(parameters(10_000, 8, 0.95, Overflow::Spill, 9));
-    let mut remote = Counting::default();
+    let mut remote = CountingRemote::new(MemoryRemote::new());
     for number in 0..10_000 {
         assert!(core.insert(&key(number), &mut remote).unwrap());
     }
-    assert_eq!(remote.changes, 10_000);
+    assert_eq!(remote.accesses().changes, 10_000);
     // Only keys that seem to be there already are looked for in the remote: less than one in 256.
-    assert!(remote.reads < 39, "{} reads", remote.reads);
+    assert!(remote.accesses().reads < 39, "{:?}", remote.accesses());
     for number in (0..10_000).step_by(2) {
         assert!(core.remove(&key(number), &mut remote).unwrap());
     }
-    assert_eq!(remote.changes, 15_000);
+    assert_eq!(remote.accesses().changes, 15_000);
 }
 
 #[test]
@@ -137,7 +109,7 @@ fn a_key_inserted_twice_is_stored_once() {
 
 /// The first 16 bytes of a key are its digest, so that tests can choose it.
 #[derive(Debug, Clone, PartialEq)]
-struct Literal(Xxh3);
+pub(super) struct Literal(Xxh3);
 
 impl KeyHasher for Literal {
     fn with_seed(seed: Seed) -> Self {
@@ -159,7 +131,7 @@ impl KeyHasher for Literal {
     }
 }
 
-fn literal(hi: u64, lo: u64, name: u8) -> Vec<u8> {
+pub(super) fn literal(hi: u64, lo: u64, name: u8) -> Vec<u8> {
     let mut key = Digest { hi, lo }.to_u128().to_be_bytes().to_vec();
     key.push(name);
     key

@@ -1,0 +1,167 @@
+//! Catches: a way back that forgets repairs, keeps what does not belong, believes in too little, or cannot be repeated.
+
+use super::*;
+use crate::extension::testing::extension_core;
+use crate::telescoping::testing::{explicit_core, telescoping_core};
+use crate::testing::{Fault, Faults, Faulty};
+use crate::{AdaptiveError, Change, FullError, Remote, Resync};
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_le_bytes()
+}
+
+/// A filter with keys and repairs, and its remote.
+fn filled<S: Scheme>(core: &mut Core<S, Xxh3>, keys: u64) -> Faulty<MemoryRemote> {
+    let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
+    for number in 0..keys {
+        core.insert(&key(number), &mut remote).unwrap();
+    }
+    for number in 10_000..20_000 {
+        core.adapt(&key(number), &mut remote).unwrap();
+    }
+    remote
+}
+
+fn address_of<S: Scheme>(core: &Core<S, Xxh3>, bytes: &[u8]) -> u64 {
+    core.addresses.of(core.locate(core.hasher.digest(bytes)).0)
+}
+
+fn accepts<S: Scheme>(core: &Core<S, Xxh3>, bytes: &[u8]) -> bool {
+    core.contains_digest(core.hasher.digest(bytes))
+}
+
+/// The strangers of a range that the filter accepts.
+fn accepted<S: Scheme>(core: &Core<S, Xxh3>) -> Vec<u64> {
+    (10_000..20_000).filter(|&number| accepts(core, &key(number))).collect()
+}
+
+fn all_ways_back<S: Scheme>(mut core: Core<S, Xxh3>) {
+    let mut remote = filled(&mut core, 60);
+    let repairs = accepted(&core);
+    // An insertion that was made and reported as failed; the key may be tried again, and pushed twice then.
+    for number in 60..80 {
+        remote.faults.light_fuse(0, Fault::FailAfter);
+        if !accepts(&core, &key(number)) {
+            assert!(core.insert(&key(number), &mut remote).is_err());
+            if number % 2 == 0 {
+                core.insert(&key(number), &mut remote).unwrap();
+            }
+        }
+        remote.faults.put_out();
+        let address = address_of(&core, &key(number));
+        assert_eq!(core.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
+        assert_eq!(core.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
+        core.check(&mut remote.inner);
+        assert!(accepts(&core, &key(number)) && remote.inner.iter().any(|(_, other)| other == key(number)));
+    }
+    assert_eq!(core.stats().resets, 0);
+    let returned = accepted(&core).iter().filter(|number| !repairs.contains(number)).count();
+    // Only new keys collide with what was repaired.
+    assert!(returned < 400, "{returned}");
+    // A removal that was made and reported as failed leaves a slot that no key explains.
+    let mut questioned = 0;
+    for number in 0..20 {
+        remote.faults.light_fuse(1, Fault::FailAfter);
+        assert!(core.remove(&key(number), &mut remote).is_err());
+        let address = address_of(&core, &key(number));
+        if core.resync(&[address], &mut remote).unwrap() == (Resync::InQuestion { slots: 1 }) {
+            questioned += 1;
+            assert!(accepts(&core, &key(number)));
+            remote.inner.apply(&[Change::Push { address, key: &key(number) }]).unwrap();
+            assert_eq!(core.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
+        }
+        core.check(&mut remote.inner);
+    }
+    assert!(questioned > 15, "{questioned}");
+}
+
+#[test]
+fn what_failed_half_way_is_taken_in_or_stays_in_question() {
+    let of = || parameters(100, 8, 0.95, Overflow::Spill, 7);
+    all_ways_back(telescoping_core(of()));
+    all_ways_back(extension_core(of()));
+    all_ways_back(explicit_core(of()));
+}
+
+/// Lists in any order, with keys of other addresses among them: repairs of known keys stay.
+fn scrambled_lists<S: Scheme>(mut core: Core<S, Xxh3>) {
+    let mut remote = filled(&mut core, 95);
+    let accepted_before = accepted(&core);
+    let mut random = Random::new(3);
+    let mut moved = 0;
+    for _ in 0..300 {
+        let entries: Vec<(u64, Vec<u8>)> =
+            remote.inner.iter().map(|(address, key)| (address, key.to_vec())).collect();
+        let (from, bytes) = entries[random.below(95) as usize].clone();
+        let (to, _) = entries[random.below(95) as usize];
+        let to = [from, to, 7 << 48 | 3][random.below(3) as usize];
+        let list: Vec<&[u8]> =
+            entries.iter().filter(|entry| entry.0 == from).map(|entry| &*entry.1).collect();
+        let rank = list.iter().position(|other| *other == bytes).unwrap();
+        remote
+            .apply(&[
+                Change::Remove { address: from, rank, key: &bytes },
+                Change::Push { address: to, key: &bytes },
+            ])
+            .unwrap();
+        moved += usize::from(core.verify_remote(&mut remote).is_err());
+        assert_eq!(core.resync(&[from, to], &mut remote).unwrap(), Resync::Agreed);
+        core.check(&mut remote.inner);
+    }
+    assert!(moved > 100);
+    if core.stats().resets == 0 {
+        assert_eq!(accepted(&core), accepted_before, "a repair was forgotten");
+    }
+    assert!((0..95).all(|number| accepts(&core, &key(number))));
+}
+
+#[test]
+fn keys_are_brought_home_and_keep_their_repairs() {
+    for (bits, overflow) in [(8, Overflow::Spill), (4, Overflow::Spill), (3, Overflow::Reset)] {
+        let of = || parameters(100, bits, 0.95, overflow, 7);
+        scrambled_lists(telescoping_core(of()));
+        scrambled_lists(extension_core(of()));
+        scrambled_lists(explicit_core(of()));
+    }
+}
+
+#[test]
+fn a_way_back_that_fails_can_be_taken_again() {
+    for fault in Fault::HONEST.into_iter().filter(|fault| !format!("{fault:?}").starts_with("Panic")) {
+        let mut core = telescoping_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
+        let mut remote = filled(&mut core, 90);
+        let (home, bytes) = remote.inner.iter().last().map(|(at, key)| (at, key.to_vec())).unwrap();
+        let rank = remote.inner.iter().filter(|entry| entry.0 == home).count() - 1;
+        let away = home - 1;
+        // The key is away from home, and one more is there twice.
+        let changes = [
+            Change::Remove { address: home, rank, key: &bytes },
+            Change::Push { address: away, key: &bytes },
+            Change::Push { address: away, key: &bytes },
+        ];
+        remote.apply(&changes).unwrap();
+        let before = core.clone();
+        remote.faults.light_fuse(2, fault);
+        assert!(matches!(core.resync(&[away], &mut remote), Err(AdaptiveError::Remote(_))), "{fault:?}");
+        assert!(core == before);
+        assert_eq!(core.resync(&[away, home], &mut remote).unwrap(), Resync::Agreed);
+        core.check(&mut remote.inner);
+    }
+}
+
+#[test]
+fn a_full_filter_takes_no_key_in_unless_it_grows() {
+    let mut core = extension_core::<Xxh3>(parameters(50, 8, 0.95, Overflow::Spill, 7));
+    let mut remote = filled(&mut core, 50);
+    let address = address_of(&core, &key(777));
+    remote.apply(&[Change::Push { address, key: &key(777) }]).unwrap();
+    let full = FullError { len: 50, capacity: 50 };
+    assert_eq!(core.resync(&[address], &mut remote), Err(AdaptiveError::Full(full)));
+    assert_eq!(core.len(), 50);
+    core.growable = true;
+    assert_eq!(core.resync(&[address], &mut remote), Ok(Resync::Agreed));
+    assert_eq!(core.len(), 51);
+    core.insert(&key(778), &mut remote).unwrap();
+    assert_eq!(core.capacity(), 100);
+    core.check(&mut remote.inner);
+}

@@ -1,0 +1,153 @@
+//! Growth by doubling, from 1,000 keys on: the rate at every size, what a doubling costs, and what becomes of repairs.
+//!
+//! Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
+//! `BESOM_FULL=1 cargo test --release --test growth -- --nocapture`.
+
+use besom::testing::CountingRemote;
+use besom::{
+    Adaptive, ExtensionFilter, Filter, Insert, MemoryRemote, QuotientFilter, TelescopingFilter,
+    UncompressedTelescopingFilter,
+};
+
+const FIRST: usize = 1_000;
+const LOAD: f64 = 0.95;
+/// What remainders of 8 bits give at this load, so that nothing is gained by rounding.
+const RATE: f64 = LOAD / 256.0 * 1.000_1;
+
+/// How often the filters double.
+fn doublings() -> u32 {
+    if std::env::var_os("BESOM_FULL").is_some() { 14 } else { 8 }
+}
+
+/// Keys that are never stored.
+fn stranger(number: u64) -> u64 {
+    number | 1 << 63
+}
+
+/// The rate must be within 5% of the promise, as far as so many queries can tell.
+fn check_rate(filter: &impl Filter, first: u64) -> f64 {
+    const QUERIES: u64 = 2_000_000;
+    let queries: Vec<u64> = (first..first + QUERIES).map(stranger).collect();
+    let mut answers = Vec::new();
+    filter.contains_many(&queries, &mut answers);
+    let found = answers.iter().filter(|&&answer| answer).count() as f64;
+    let expected = RATE * QUERIES as f64;
+    let allowed = 0.05 * expected + 3.0 * expected.sqrt();
+    assert!((found - expected).abs() <= allowed, "{found} instead of {expected} at {} keys", filter.len());
+    found / QUERIES as f64
+}
+
+fn check_stored(filter: &impl Filter, len: u64) {
+    let (keys, mut answers): (Vec<u64>, _) = ((0..len).collect(), Vec::new());
+    filter.contains_many(&keys, &mut answers);
+    assert!(answers.iter().all(|&answer| answer), "a stored key was lost");
+}
+
+/// Repairs some false positives, of which there shall be one for every hundred keys.
+fn repair<F: Adaptive>(filter: &mut F, remote: &mut CountingRemote<MemoryRemote>, repaired: &mut Vec<u64>) {
+    let wanted = filter.len() / 100;
+    let mut queries = (1 << 62..).map(stranger).filter(|query| filter.contains(query));
+    let found: Vec<u64> = queries.by_ref().take(wanted).collect();
+    for query in found {
+        if filter.adapt(&query, remote).unwrap().is_fixed() {
+            repaired.push(query);
+        }
+    }
+}
+
+fn grows<F: Adaptive>(name: &str, mut filter: F) {
+    let mut remote = CountingRemote::new(MemoryRemote::new());
+    let (mut next, mut repaired) = (0_u64, Vec::new());
+    println!(
+        "{name}: keys, rate, bits per key; then accesses, MiB at the peak and repairs returned of a doubling"
+    );
+    for doubling in 0..=doublings() {
+        let capacity = (FIRST << doubling) as u64;
+        for key in next..capacity {
+            assert!(filter.insert(&key, &mut remote).unwrap());
+        }
+        next = capacity;
+        let rate = check_rate(&filter, 1_000_000_000 * u64::from(doubling));
+        check_stored(&filter, next);
+        print!("{next:9} {rate:.6} {:6.2}", filter.stats().bits_per_key());
+        if doubling == doublings() {
+            break;
+        }
+        repair(&mut filter, &mut remote, &mut repaired);
+        repaired.retain(|query| !filter.contains(query));
+        let before = filter.stats().bits;
+        remote.take_accesses();
+        assert!(filter.insert(&next, &mut remote).unwrap());
+        next += 1;
+        let (accesses, peak) = (remote.take_accesses(), before + filter.stats().bits);
+        let returned = repaired.iter().filter(|query| filter.contains(*query)).count();
+        println!(
+            "; {} scans, {} reads, {} groups of {} changes; {:.2} MiB; {returned} of {}",
+            accesses.scans,
+            accesses.reads,
+            accesses.writes,
+            accesses.changes,
+            peak as f64 / f64::from(8 << 20),
+            repaired.len()
+        );
+        // The new key may be accepted in their place; beyond that, with probability ε.
+        let expected = RATE * repaired.len() as f64;
+        assert!(returned as f64 <= expected + 4.0 * expected.sqrt() + 2.0, "{returned} repairs returned");
+    }
+    println!();
+    filter.verify().unwrap();
+    filter.verify_remote(&mut remote).unwrap();
+}
+
+macro_rules! growable {
+    ($filter:ident) => {
+        $filter::builder()
+            .capacity(FIRST)
+            .false_positive_rate(RATE)
+            .max_load(LOAD)
+            .seed(1_u64)
+            .growable()
+            .build()
+            .unwrap()
+    };
+}
+
+#[test]
+fn telescoping_filters_grow() {
+    grows("telescoping", growable!(TelescopingFilter));
+}
+
+#[test]
+fn uncompressed_telescoping_filters_grow() {
+    grows("telescoping-uncompressed", growable!(UncompressedTelescopingFilter));
+}
+
+#[test]
+fn extension_filters_grow() {
+    grows("extension", growable!(ExtensionFilter));
+}
+
+#[test]
+fn quotient_filters_grow() {
+    let builder = QuotientFilter::builder().capacity(FIRST).growable_to(FIRST << doublings());
+    let mut filter = builder.false_positive_rate(RATE).max_load(LOAD).seed(1_u64).build().unwrap();
+    let mut next = 0_u64;
+    println!("quotient: keys, rate, bits per key");
+    for doubling in 0..=doublings() {
+        for key in next..(FIRST << doubling) as u64 {
+            filter.insert(&key).unwrap();
+        }
+        next = (FIRST << doubling) as u64;
+        assert_eq!(filter.capacity() as u64, next);
+        check_stored(&filter, next);
+        // Remainders still have the bits of the doublings to come: the rate is lower until then.
+        if doubling == doublings() {
+            check_rate(&filter, 0);
+        }
+        let queries = 2_000_000;
+        let found = (0..queries).filter(|&query| filter.contains(&stranger(query))).count();
+        assert!(found as f64 <= 1.05 * RATE * queries as f64 + 3.0 * (RATE * queries as f64).sqrt());
+        println!("{next:9} {:.6} {:6.2}", found as f64 / queries as f64, filter.stats().bits_per_key());
+    }
+    filter.verify().unwrap();
+}
