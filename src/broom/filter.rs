@@ -32,8 +32,7 @@ use super::transaction::atomically;
 /// | `remove` | 1 | 1 |
 /// | `adapt` | 1, and up to 12 for the keys that it carries to a fresh hash function | 1 |
 ///
-/// (`remove` and `adapt` check the lists that they read: what a remote says that does not fit what is stored is
-/// answered with [`AdaptiveError::Inconsistent`].)
+/// Every list that is read is checked against what is stored: its keys, no others, none missing.
 ///
 /// Space: about 14 bits per key at the default rate of 1/256 and load 0.90, and the adaptivity bits.
 ///
@@ -359,9 +358,11 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
                         return Ok(Adaptation::NotFalsePositive);
                     }
                     let owner = steps.owner(&list, spot, fingerprint.quotient())?;
-                    if matches!(spot, Spot::BackYard(_)) || !steps.tell_apart(&owner, &fingerprint) {
+                    // The back yard has all bits that it uses, and keys of one digest have no others.
+                    if matches!(spot, Spot::BackYard(_)) || owner.tail == fingerprint.tail {
                         return Ok(Adaptation::Unfixable);
                     }
+                    steps.tell_apart(&owner, &fingerprint);
                     slots += 1;
                     if slots == 1 {
                         steps.advance()?;

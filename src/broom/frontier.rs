@@ -4,7 +4,7 @@
 //! The paper lets the frontier walk the keys in any fixed order that the remote can walk, and says that a key
 //! has been carried if it is not greater than the frontier. Here the order is that of the quotient **under the
 //! function that is being left**, in strides of 64: 0, 64, 128, …, 1, 65, 129, … Quotients are the remote's
-//! addresses, so the walk is `read(0)`, `read(64)`, … and the remote needs nothing that it does not have; and on
+//! addresses (below the generation), so the walk is `read(0)`, `read(64)`, … and the remote needs nothing that it does not have; and on
 //! which side of the frontier a key is follows from its hash, so a query knows it without asking anybody.
 //!
 //! The stride is there for the load. Carried keys go anywhere, so a walk from left to right would leave a thin

@@ -15,7 +15,7 @@
 use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
-use super::fingerprint::{Fingerprint, Site, Spot};
+use super::fingerprint::{Fingerprint, Site, Spot, TAIL_BITS};
 use super::lists::{self, List, Outcome, Stored};
 use super::local::Local;
 
@@ -106,16 +106,12 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         })
     }
 
-    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not. `false` if the two
-    /// cannot be told apart.
-    pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint) -> bool {
+    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not; to its end if the two cannot
+    /// be told apart.
+    pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint) {
         let common = owner.tail.common(key.tail);
-        if common >= owner.tail.len() {
-            return false;
-        }
-        let len = self.local.set_length(owner, common + 1);
+        let len = self.local.set_length(owner, (common + 1).min(TAIL_BITS));
         self.undo.push(Undo::Extended { key: *owner, len });
-        true
     }
 
     /// Makes way for a newcomer and stores it. `false`, and only the way is made, if there is no place for it.
@@ -140,9 +136,13 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     }
 
     /// Takes a stored key out, which is the `rank`-th of its list.
-    pub(super) fn take(&mut self, stored: &Stored, rank: usize) {
-        let Stored { key, fingerprint, spot } = stored;
-        let (quotient, site) = (fingerprint.quotient(), spot.site());
+    pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &Stored, rank: usize) {
+        let quotient = fingerprint.quotient();
+        // Not where it was when the list was read: keys of one digest are found in one place until that is empty.
+        let Some(site) = self.local.find(fingerprint).map(Spot::site) else {
+            debug_assert!(false, "the key was found when its list was read");
+            return;
+        };
         let len = self.local.take(fingerprint, site).len();
         self.undo.push(Undo::Taken { key: *fingerprint, len, site });
         if site != Site::Primary && self.local.refresh_hint(quotient) {

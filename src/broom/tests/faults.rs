@@ -142,7 +142,7 @@ fn drive(blueprint: Blueprint, growable: bool, kinds: &[Fault], seed: u64) {
     let mut pair = Pair::new(blueprint, growable, kinds, seed);
     let mut phases = 0;
     for round in 0..rounds {
-        pair.remote.remote.faults.set_one_in([12, 40, 150][round % 3]);
+        pair.remote.remote.faults.set_one_in([5, 15, 60][round % 3]);
         // A filter that was rebuilt or has grown knows nothing of it.
         pair.filter.local.switches.roomy = false;
         let steps = 10 + pair.random.below(40);
@@ -162,7 +162,7 @@ fn drive(blueprint: Blueprint, growable: bool, kinds: &[Fault], seed: u64) {
         pair.rebuilt
     );
     assert!(counts.iter().all(|&count| count > 10), "{counts:?}");
-    assert!(pair.failed > 100 && pair.resynced > 50 && pair.rebuilt > 5);
+    assert!(pair.failed > 100 && pair.resynced > 50 && pair.rebuilt >= 5);
     assert!(phases >= 3 && pair.most_elsewhere > 0, "{phases} phases, {} elsewhere", pair.most_elsewhere);
 }
 

@@ -101,7 +101,10 @@ fn ghosts_count_as_carried() {
         filter.local.ghosts.add(first, old, BitString::new(bits, 5));
     }
     let mut remote = MemoryRemote::new();
-    let advanced = atomically(&mut filter.local, &mut remote, |steps| Ok(steps.advance()?));
+    let advanced = atomically(&mut filter.local, &mut remote, |steps| {
+        let carried = steps.advance()?;
+        Ok(carried)
+    });
     let carried = advanced.unwrap();
     assert_eq!((carried, filter.local.ghosts.len()), (CARRIED + 1, 0));
     assert_eq!(filter.local.functions.position(), (0, 1), "that was enough for one adaptation");
