@@ -246,6 +246,99 @@ fn what_does_not_belong_into_a_list_is_noticed() {
     }
 }
 
+impl<F: LevelFilter> Tried<F> {
+    /// Behind the filter's back, puts one key in the place of another.
+    fn swap(&mut self, address: u64, old: u64, new: u64) {
+        let [old, key] = [old, new].map(u64::to_le_bytes);
+        let mut keys = Vec::new();
+        self.remote.inner.read(address, &mut |stored| keys.push(stored.to_vec())).unwrap();
+        let rank = keys.iter().position(|stored| stored[..] == old).unwrap();
+        self.remote.inner.apply(&[Change::Replace { address, rank, old: &old, key: &key }]).unwrap();
+    }
+
+    /// Behind the filter's back, puts a key at the end of its list.
+    fn slip_in(&mut self, key: u64) {
+        let push = Change::Push { address: self.address(key), key: &key.to_le_bytes() };
+        self.remote.inner.apply(&[push]).unwrap();
+    }
+
+    fn mark(&self, key: u64) -> u8 {
+        self.filter.digest(&key.to_le_bytes()).lo as u8 | 1
+    }
+}
+
+/// Keys that make the right sum although they are the wrong ones.
+#[test]
+fn another_key_in_the_place_of_one_is_noticed_even_if_the_sum_is_right() {
+    for (home, known) in [(true, false), (false, true), (false, false)] {
+        let mut tried = filled::<BloomFilter>(4);
+        let like_7 = |tried: &Tried<BloomFilter>, key: u64| {
+            tried.mark(key) == tried.mark(7)
+                && (tried.address(key) == tried.address(7)) == home
+                && tried.filter.contains(&key) == known
+        };
+        let other = (5_000..).find(|&key| like_7(&tried, key)).unwrap();
+        tried.swap(tried.address(7), 7, other);
+        let neighbour = (1..50).find(|&key| key != 7 && tried.address(key) == tried.address(7)).unwrap();
+        assert!(!tried.remove(neighbour) && tried.stored.insert(neighbour));
+        assert_eq!(tried.events.inconsistent, 1, "home {home}, known {known}");
+        assert!(tried.filter.verify_remote(&mut tried.remote).is_err());
+        tried.come_home();
+        assert_eq!(tried.events.rebuilds, 1);
+    }
+}
+
+/// All keys are there, and two of them not where they belong.
+#[test]
+fn keys_in_each_others_lists_are_noticed() {
+    let mut tried = filled::<BloomFilter>(5);
+    let other = (0..50).find(|&key| tried.address(key) != tried.address(7)).unwrap();
+    let lists = [7, other].map(|key| tried.address(key));
+    tried.swap(lists[0], 7, other);
+    tried.swap(lists[1], other, 7);
+    assert!(tried.filter.verify_remote(&mut tried.remote).is_err());
+    // A rebuild comes across them, even if no other operation does.
+    let elsewhere = |tried: &Tried<BloomFilter>, key| !lists.contains(&tried.address(key));
+    for stranger in 1_000..20_000 {
+        if elsewhere(&tried, stranger) && !tried.adapt(stranger) {
+            break;
+        }
+    }
+    assert_eq!(tried.events.inconsistent, 1);
+    // And so does a scan, for something in a third list that only a scan can settle.
+    let accepted = |&key: &u64| elsewhere(&tried, key) && tried.filter.contains(&key);
+    let accepted = (50_000..).find(accepted).unwrap();
+    tried.slip_in(accepted);
+    let answer = tried.filter.resync(&[tried.address(accepted)], &mut tried.remote);
+    assert!(matches!(answer, Ok(Resync::InQuestion { .. })), "{answer:?}");
+    tried.check();
+}
+
+/// A level that is full of removed keys makes room by a rebuild for a key that is taken in, and leaves out what the list
+/// has too much.
+#[test]
+fn a_key_is_taken_in_by_a_rebuild_where_there_is_no_room_otherwise() {
+    let mut tried = filled::<BloomFilter>(6);
+    let full =
+        |tried: &Tried<BloomFilter>| tried.filter.levels()[0].keys == tried.filter.levels()[0].capacity;
+    for key in 0.. {
+        if full(&tried) {
+            break;
+        }
+        assert!(tried.insert(100 + key) && tried.remove(100 + key));
+    }
+    let rebuilds = tried.filter.stats().rebuilds;
+    let unknown = |&key: &u64| tried.address(key) == tried.address(7) && !tried.filter.contains(&key);
+    let unknown = (5_000..).find(unknown).unwrap();
+    [7, unknown, 7, unknown].map(|key| tried.slip_in(key));
+    assert_eq!(tried.filter.resync(&[tried.address(7)], &mut tried.remote), Ok(Resync::Agreed));
+    tried.filter.verify_remote(&mut tried.remote).unwrap();
+    tried.check();
+    assert!(tried.filter.contains(&unknown));
+    assert_eq!((tried.filter.len(), tried.remote.inner.len()), (51, 51));
+    assert_eq!(tried.filter.stats().rebuilds, rebuilds + 1);
+}
+
 /// A key that the remote lost is in question, and stays accepted until a rebuild.
 #[test]
 fn a_key_that_the_remote_lost_is_in_question_until_a_rebuild() {
