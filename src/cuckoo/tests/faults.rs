@@ -184,8 +184,10 @@ impl<V: AdaptiveVariant> Run<V> {
     fn go_back(&mut self) {
         let mut groups = std::mem::take(&mut self.remote.failed);
         let remote = &mut self.remote.inner.inner;
-        let len = self.filter.len;
+        let (len, mut rounds) = (self.filter.len, 0);
         let agreed = loop {
+            rounds += 1;
+            assert!(rounds < 1000, "the way back has no end");
             let group = match (groups.pop(), self.filter.verify_remote(remote)) {
                 (Some(group), _) => group,
                 (None, Ok(())) => break true,

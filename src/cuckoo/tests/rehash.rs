@@ -1,13 +1,17 @@
 //! Catches: a rehash that keeps the old hash functions, holds all keys in memory, or loses some of them when the remote
 //! fails half-way.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::cuckoo::{
     AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, Swapping,
 };
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
-use crate::{Adaptive, AdaptiveError, CuckooFilter, Filter, MemoryRemote, Resync};
+use crate::{
+    Adaptive, AdaptiveError, Change, CuckooFilter, Filter, KeyHasher, MemoryRemote, MissingEntry, Remote,
+    Resync,
+};
 
 fn filled<V: AdaptiveVariant>(
     builder: CuckooFilterBuilder<V>,
@@ -68,6 +72,70 @@ fn keys_are_moved_in_groups() {
     assert_eq!((accesses.writes, accesses.changes), (2 * groups, 2 * u64::from(keys)));
 }
 
+/// A remote that has another key for an address when it is read than it had when it was scanned.
+struct Shifting {
+    inner: MemoryRemote,
+    address: u64,
+    key: u32,
+}
+
+impl Remote for Shifting {
+    type Error = MissingEntry;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), MissingEntry> {
+        if address == self.address {
+            visit(&self.key.to_le_bytes());
+            return Ok(());
+        }
+        self.inner.read(address, visit)
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), MissingEntry> {
+        self.inner.apply(changes)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), MissingEntry> {
+        self.inner.scan(visit)
+    }
+}
+
+#[test]
+fn a_key_that_changes_under_way_is_noticed() {
+    let (mut filter, inner) = filled(CuckooFilter::builder().slot_bits(3), 50);
+    let address = inner.iter().next().unwrap().0;
+    let fits = |key: &u32| filter.table.holds(address as usize, filter.place(filter.hasher.digest_key(key)));
+    let key = (1000..).find(fits).unwrap();
+    let before = filter.clone();
+    let mut remote = Shifting { inner, address, key };
+    let error = filter.rehash(None, None, &mut remote).unwrap_err();
+    assert_eq!(error, AdaptiveError::Inconsistent { address, expected: 1, found: 0 });
+    assert_eq!(filter, before);
+    assert_eq!(remote.inner.len(), 50, "copies are left over");
+}
+
+/// Of what a rebuild has written before it failed, nothing may pass for a key of the old filter's slots: it would be
+/// moved in the name of another, which is lost then.
+#[test]
+fn a_rebuild_that_failed_deceives_nobody() {
+    let (mut filter, remote) = filled(AdaptiveCuckooFilter::<Cuckooing>::builder().slot_bits(2), 300);
+    let mut remote = Faulty::new(remote, Faults::none());
+    remote.faults.light_fuse(2, Fault::FailBefore);
+    let visit_all = |visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
+        let _ = (0..300_u32).try_for_each(|key| visit(&key.to_le_bytes()));
+        Ok::<_, std::io::Error>(())
+    };
+    let before = filter.clone();
+    assert!(filter.rebuild(visit_all, &mut remote).is_err());
+    assert_eq!(filter, before);
+    let remote = &mut remote.inner;
+    assert!(!remote.is_empty(), "the rebuild had begun to write");
+    let occupied = (0..filter.stats().slots).filter(|&slot| !filter.table.is_vacant(slot));
+    assert!(occupied.into_iter().all(|slot| filter.read_slot(slot, remote, |_, _| ()).is_err()));
+    // Once more, and all is well.
+    filter.rebuild(visit_all, remote).unwrap();
+    filter.verify_remote(remote).unwrap();
+}
+
 /// Every access in turn goes wrong in every way.
 fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
     let (filter, remote) = filled(builder, 20);
@@ -94,7 +162,11 @@ fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
                 Err(AdaptiveError::Inconsistent { expected: 0, .. }) => littered += 1,
                 Err(error) => panic!("{error}"),
             }
-            // Copies that are left over are in nobody's way, and gone after the way back.
+            // Copies that are left over are in nobody's way: a second rehash puts the keys where they are.
+            let (mut again, mut other) = (filter.clone(), remote.clone());
+            assert!(again.rehash(None, None, &mut other).unwrap());
+            again.verify_remote(&mut other).unwrap();
+            // And they are gone after the way back.
             let key = remote.len() as u32;
             assert!(
                 filter.remove(&3_u32, remote).unwrap() && filter.insert(&3_u32, remote).unwrap(),

@@ -186,3 +186,74 @@ fn a_failed_way_back_can_be_repeated() {
     assert!(!filter.insert("key", &mut remote).unwrap(), "it is there already");
     filter.verify_remote(&mut remote).unwrap();
 }
+
+#[test]
+fn a_key_that_lies_in_another_slot_is_not_taken_in_again() {
+    let (mut filter, mut remote) = filled(50);
+    let place = |key: u32| filter.place(filter.hasher.digest_key(&key));
+    let (address, key) = (0..50)
+        .find_map(|key| {
+            let slot = filter.table.look(place(key)).vacancy?;
+            Some((slot as u64, key))
+        })
+        .unwrap();
+    push(&mut remote, address, key);
+    let before = filter.clone();
+    assert_eq!(filter.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
+    assert_eq!((filter, remote.len()), (before, 50));
+}
+
+/// The slot could be that of either key: the one that its list has, and one that lies where no slot has it. To drop the
+/// second might be to drop the one that the filter held.
+#[test]
+fn a_key_that_a_slot_in_question_may_have_held_is_kept() {
+    let (mut filter, mut remote) = filled(50);
+    let slots = filter.stats().slots as u64;
+    let address = address_of(&remote, 7);
+    let fits = |key: &u32| {
+        filter.table.holds(address as usize, filter.place(filter.hasher.digest_key(key)))
+            && filter.table.hits(filter.place(filter.hasher.digest_key(key))).len() == 1
+    };
+    let other = (1000..).find(fits).unwrap();
+    let (old, key) = (&7_u32.to_le_bytes(), &other.to_le_bytes());
+    remote.apply(&[Change::Replace { address, rank: 0, old, key }]).unwrap();
+    push(&mut remote, slots + 3, 7);
+    assert_eq!(filter.resync(&[address, slots + 3], &mut remote).unwrap(), Resync::Agreed);
+    filter.verify_remote(&mut remote).unwrap();
+    assert_eq!((filter.len(), remote.len()), (51, 51));
+    assert!(filter.remove(&other, &mut remote).unwrap() && filter.contains(&7_u32));
+}
+
+/// An insertion that moved other keys, and was reported to have failed, is completed without a rebuild.
+#[test]
+fn a_chain_that_was_made_in_the_remote_is_taken_over() {
+    let mut taken_over = 0;
+    for seed in 0..30_u64 {
+        let builder = AdaptiveCuckooFilter::<Cuckooing>::builder().capacity(60).seed(seed);
+        let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
+        (0..50_u32).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+        for key in 50..60_u32 {
+            let mut counting = CountingRemote::new(remote.clone());
+            filter.clone().insert(&key, &mut counting).unwrap();
+            let accesses = counting.accesses();
+            let entries =
+                |remote: &MemoryRemote| remote.iter().map(|(a, k)| (a, k.to_vec())).collect::<Vec<_>>();
+            let (old, new) = (entries(&remote), entries(&counting.inner));
+            let changed = new.iter().filter(|entry| !old.contains(entry)).map(|entry| entry.0);
+            let changed: Vec<u64> = changed.collect();
+            let mut faulty = Faulty::new(remote, Faults::none());
+            if accesses.writes == 1 && changed.len() > 1 {
+                faulty.faults.light_fuse(accesses.reads, Fault::FailAfter);
+                assert!(filter.insert(&key, &mut faulty).is_err() && faulty.inner.len() == key as usize + 1);
+                assert_eq!(filter.resync(&changed, &mut faulty).unwrap(), Resync::Agreed);
+                taken_over += 1;
+            } else {
+                filter.insert(&key, &mut faulty).unwrap();
+            }
+            remote = faulty.inner;
+            filter.verify_remote(&mut remote).unwrap();
+            assert!((0..=key).all(|key| filter.contains(&key)) && filter.len() == key as usize + 1);
+        }
+    }
+    assert!(taken_over > 20, "{taken_over} chains");
+}
