@@ -330,7 +330,7 @@ fn a_key_is_taken_in_by_a_rebuild_where_there_is_no_room_otherwise() {
     let rebuilds = tried.filter.stats().rebuilds;
     let unknown = |&key: &u64| tried.address(key) == tried.address(7) && !tried.filter.contains(&key);
     let unknown = (5_000..).find(unknown).unwrap();
-    [7, unknown, 7, unknown].map(|key| tried.slip_in(key));
+    [7, unknown, 7, unknown].into_iter().for_each(|key| tried.slip_in(key));
     assert_eq!(tried.filter.resync(&[tried.address(7)], &mut tried.remote), Ok(Resync::Agreed));
     tried.filter.verify_remote(&mut tried.remote).unwrap();
     tried.check();

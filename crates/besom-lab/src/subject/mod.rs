@@ -7,7 +7,6 @@
 mod registry;
 mod spec;
 mod trial;
-mod whitelist;
 
 use std::fmt;
 

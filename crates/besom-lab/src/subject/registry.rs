@@ -7,9 +7,9 @@ use besom::{
     dyn_removable,
 };
 
-use super::whitelist::dyn_whitelist;
 use super::{Space, Spec, Subject, SubjectError};
 use crate::comparison::{BalancedBloomFilter, Cached, RankIndexedFilter, VacuumFilter};
+use besom::dyn_whitelist;
 
 /// A filter that can be built.
 #[derive(Debug, Clone, Copy)]
