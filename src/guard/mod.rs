@@ -204,8 +204,11 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         let result = self.watched(|filter, remote| filter.insert(key, remote));
         let again = match &result {
             // Keys that failures left behind may be what the filter is full of.
-            Err(AdaptiveError::Full(_)) => {
-                self.suspects + self.doubts.unexplained() > 0 && self.rebuild().is_ok()
+            Err(AdaptiveError::Full(_)) if self.suspects > 1 || self.doubts.unexplained() > 0 => {
+                let rebuilt = self.rebuild().is_ok();
+                // The key that is under way is one still.
+                self.suspects = self.suspects.max(1);
+                rebuilt
             }
             Err(AdaptiveError::Inconsistent { address, .. }) => {
                 self.doubts.ask(vec![*address]);
@@ -232,6 +235,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         // Whether it had a value or not, it has none now.
         self.settle();
         match self.watched(|filter, remote| filter.remove(key, remote)) {
+            // A key that had a value was in the filter: that it is not in its list is a mistake of the remote's.
+            Ok(false) if removed.is_some() && self.filter.contains(key) => self.stats.failed_removals += 1,
             Ok(_) => self.suspects = self.suspects.saturating_sub(1),
             Err(error) => {
                 self.stats.failed_removals += 1;
