@@ -67,6 +67,8 @@ macro_rules! compile {
                     local_run: local_run::<S>,
                     insert: insert::<S>,
                     insert_here: insert_here::<S>,
+                    gap: gap::<S>,
+                    insert_at: insert_at::<S>,
                     insert_fresh: insert_fresh::<S>,
                 }
             }
@@ -155,6 +157,16 @@ macro_rules! compile {
                 let inserted =
                     table.insert_in_block::<S, This, true>(S::of(table), machine(), quotient, remainder)?;
                 Some(inserted.1)
+            }
+
+            $(#[$features])?
+            fn gap<S: ShapeOf>(table: &Table, quotient: u64) -> Shift {
+                view::<S>(table).gap(quotient)
+            }
+
+            $(#[$features])?
+            fn insert_at<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64, gap: Shift) {
+                table.open_beyond(S::of(table), machine(), quotient, remainder, gap);
             }
 
             $(#[$features])?

@@ -117,10 +117,24 @@ impl Table {
         quotient: u64,
         remainder: u64,
     ) -> Result<Shift, FullError> {
-        let gap @ Shift { at, end } = self.view(shape, machine).gap(quotient);
-        if end >= self.physical_slots() {
-            self.extend_tail(end)?;
+        let gap = self.view(shape, machine).gap(quotient);
+        if gap.end >= self.physical_slots() {
+            self.extend_tail(gap.end)?;
         }
+        self.open_beyond(shape, machine, quotient, remainder, gap);
+        Ok(gap)
+    }
+
+    /// [`insert_at`](Table::insert_at) on this machine. `shape` must be the table's own.
+    #[inline(always)]
+    pub(super) fn open_beyond<S: Shape, M: Machine>(
+        &mut self,
+        shape: S,
+        machine: M,
+        quotient: u64,
+        remainder: u64,
+        Shift { at, end }: Shift,
+    ) {
         let (home, in_home) = shape.split(quotient);
         let (first, in_first) = shape.split(at);
         let (last, in_last) = shape.split(end);
@@ -150,7 +164,6 @@ impl Table {
             (incoming, incoming_end, from) = (outgoing, outgoing_end, 0);
         }
         self.len += 1;
-        Ok(gap)
     }
 
     /// Marks a block's `quotient`-th quotient as occupied, and says whether it was.

@@ -7,7 +7,7 @@ use crate::bits::Isa;
 
 use super::compiled;
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
-use super::machine::{Machine, Portable};
+use super::machine::Machine;
 use super::probe::{Answer, HIGHEST_CHUNK, Probe};
 use super::table::{Place, Run, Shift, Table};
 use super::view::View;
@@ -30,6 +30,8 @@ pub(super) struct Operations {
     pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
     pub(super) insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
     pub(super) insert_here: unsafe fn(&mut Table, u64, u64) -> Option<bool>,
+    pub(super) gap: unsafe fn(&Table, u64) -> Shift,
+    pub(super) insert_at: unsafe fn(&mut Table, u64, u64, Shift),
     pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> bool,
 }
 
@@ -178,9 +180,19 @@ impl Table {
         unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
     }
 
-    /// Where an item of this quotient would be inserted, and which slots would be moved.
+    /// Where an item of this quotient would be inserted, and which slots would be moved. The last of them may lie behind
+    /// the tail.
+    #[inline(always)]
     pub(crate) fn gap(&self, quotient: u64) -> Shift {
-        self.view(self.shape, Portable).gap(quotient)
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.gap)(self, quotient) }
+    }
+
+    /// Inserts an item where [`gap`](Self::gap) said, which must lie in the table; nothing may have changed since.
+    #[inline(always)]
+    pub(crate) fn insert_at(&mut self, quotient: u64, remainder: u64, gap: Shift) {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_at)(self, quotient, remainder, gap) }
     }
 
     /// The table as `machine` sees it. `shape` must be the table's own, in whichever form.

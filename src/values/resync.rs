@@ -189,10 +189,11 @@ impl<S: Scheme, H: KeyHasher> Copied<S, H> {
                 if core.table.len() >= core.capacity && !core.growable {
                     return Err(FullError { len, capacity: core.capacity }.into());
                 }
-                let tail = core.table.longer_tail(core.table.gap(quotient).end).map_err(out_of_memory)?;
+                let shift = core.table.gap(quotient);
+                let tail = core.table.longer_tail(shift.end).map_err(out_of_memory)?;
                 tail.into_iter().for_each(|tail| core.table.set_tail(tail));
                 // The remainder comes when values are settled.
-                let Ok(shift) = core.table.insert(quotient, 0) else { continue };
+                core.table.insert_at(quotient, 0, shift);
                 let plan = Plan::insertion(&core.values, &core.table, shift);
                 commit(core, plan, &mut self.resets);
             }

@@ -55,21 +55,42 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         if self.table.len() >= self.capacity {
             self.make_room(remote)?;
         }
-        let Place { quotient, fraction } = self.table.locate(digest.hi);
-        let shift = self.table.gap(quotient);
-        let plan = self.plan_insertion(shift, remote)?;
-        let tail = self.table.longer_tail(shift.end);
-        let tail = tail.map_err(out_of_memory)?;
-        let address = self.addresses.of(quotient);
+        let place = self.table.locate(digest.hi);
+        let shift = self.table.gap(place.quotient);
+        if shift.end >= self.table.physical_slots() || self.moves_values(shift) {
+            return self.insert_with_plan(place, shift, key, remote);
+        }
+        let address = self.addresses.of(place.quotient);
         remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
-        if let Some(tail) = tail {
-            self.table.set_tail(tail);
-        }
-        let inserted = self.table.insert(quotient, self.table.remainder_of(fraction));
-        debug_assert_eq!(inserted, Ok(shift), "the gap was there, and the memory too");
-        if let Some(plan) = plan {
-            self.commit(&plan);
-        }
+        self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
+        Ok(true)
+    }
+
+    /// Whether an insertion changes more than remainders. A free slot has the initial value, and so has the new item.
+    #[inline]
+    fn moves_values(&self, shift: Shift) -> bool {
+        shift.at != shift.end
+            && !self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end))
+    }
+
+    /// [`insert`](Self::insert) of a new key that makes values move, or the tail longer.
+    #[cold]
+    fn insert_with_plan<R: Remote>(
+        &mut self,
+        place: Place,
+        shift: Shift,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let mut plan = Plan::insertion(&self.values, &self.table, shift);
+        let moved = |slot: u64| Some(slot + u64::from((shift.at..shift.end).contains(&slot)));
+        self.make_fit(&mut plan, remote, moved)?;
+        let tail = self.table.longer_tail(shift.end).map_err(out_of_memory)?;
+        let address = self.addresses.of(place.quotient);
+        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
+        tail.into_iter().for_each(|tail| self.table.set_tail(tail));
+        self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
+        self.commit(&plan);
         Ok(true)
     }
 
@@ -103,26 +124,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         } else {
             Err(FullError { len: self.table.len(), capacity: self.capacity }.into())
         }
-    }
-
-    /// How values are going to change with an insertion; `None` if they do not.
-    fn plan_insertion<R: Remote>(
-        &self,
-        shift: Shift,
-        remote: &mut R,
-    ) -> Result<Option<Plan<ValueOf<S>>>, AdaptiveError<R::Error>> {
-        // A free slot has the initial value, and so has the new item: without a shift values stay as they are. The end may
-        // lie behind all blocks.
-        let last = shift.end.min(self.table.physical_slots() - 1);
-        if shift.at == shift.end
-            || self.values.all_initial(&self.table, blocks_of(&self.table, shift.at.min(last), last))
-        {
-            return Ok(None);
-        }
-        let mut plan = Plan::insertion(&self.values, &self.table, shift);
-        let moved = |slot: u64| Some(slot + u64::from((shift.at..shift.end).contains(&slot)));
-        self.make_fit(&mut plan, remote, moved)?;
-        Ok(Some(plan))
     }
 
     /// How values are going to change with a removal; `None` if they do not.

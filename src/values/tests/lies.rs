@@ -170,6 +170,40 @@ impl Remote for Backwards {
     }
 }
 
+/// A remote whose scans hand out the first list twice.
+struct Repeating(MemoryRemote);
+
+impl Remote for Repeating {
+    type Error = crate::MissingEntry;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
+        self.0.read(address, visit)
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
+        self.0.apply(changes)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
+        self.0.scan(visit)?;
+        let (first, _) = self.0.iter().next().unwrap();
+        let _ = keys_at(&mut self.0, first).iter().try_for_each(|key| visit(first, key));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_scan_that_comes_to_a_list_twice_is_refused() {
+    let mut core = extension_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
+    let mut remote = Repeating(MemoryRemote::new());
+    for number in 0..50_u64 {
+        core.insert(&number.to_le_bytes(), &mut remote).unwrap();
+    }
+    assert!(matches!(core.grow(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+    core.check(&mut remote.0);
+}
+
 #[test]
 fn a_scan_in_another_order_is_refused() {
     let mut core = telescoping_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
