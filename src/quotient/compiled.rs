@@ -5,12 +5,12 @@
 
 use crate::FullError;
 
+use super::dispatch::Operations;
 use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::machine::Machine;
-use super::operations::Operations;
-use super::probe::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessCoded};
+use super::questions::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessCoded};
+use super::runs::View;
 use super::table::{Run, Shift, Table};
-use super::view::View;
 
 /// A shape that is the same for all tables, or is known to the table.
 trait ShapeOf: Shape {

@@ -8,8 +8,8 @@ use crate::{BuildError, FullError};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
+use super::local_run::local_run;
 use super::machine::Machine;
-use super::query::local_run;
 use super::table::{Shift, Table};
 
 /// The slots of a block that an insertion shifts.

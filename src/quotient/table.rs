@@ -13,16 +13,16 @@
 //! Nothing wraps around. Behind the m slots that are homes lies a *tail* for the runs that are pushed beyond the
 //! end; it takes more blocks when it needs them.
 //!
-//! This file has the table's fields; its operations are in `operations` (which chooses the machine), `view` and
-//! `query` (finding), `insert`, `remove` and `sorted` (whole tables in one pass).
+//! This file has the table's fields; its operations are in `dispatch` (which chooses the machine), `runs` and
+//! `local_run` (finding), `questions` (asking), `insert`, `remove` and `sorted` (whole tables in one pass).
 
 use crate::bits::{AlignedWords, Isa};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
+use super::dispatch::{Operations, Query};
 use super::geometry::{Geometry, Shape};
-use super::operations::{Operations, Query};
-use super::probe::Probe;
+use super::questions::Probe;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 use super::block;
 use super::geometry::Shape;
 use super::machine::Machine;
-use super::view::View;
+use super::runs::View;
 
 /// What remainders say of a key, from certain to doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

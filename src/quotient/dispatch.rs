@@ -8,9 +8,9 @@ use crate::bits::Isa;
 use super::compiled;
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::machine::Machine;
-use super::probe::{Answer, HIGHEST_CHUNK, Probe};
+use super::questions::{Answer, HIGHEST_CHUNK, Probe};
+use super::runs::View;
 use super::table::{Place, Run, Shift, Table};
-use super::view::View;
 
 /// The hot operations for one machine and one shape.
 ///
@@ -124,7 +124,7 @@ impl Table {
         self.query = self.operations.query(probe);
     }
 
-    /// Which of these slots of a block hold one of the [`CHUNKS`](super::probe::CHUNKS) bytes that begin at the top
+    /// Which of these slots of a block hold one of the [`CHUNKS`](super::questions::CHUNKS) bytes that begin at the top
     /// of `chunks`. Only for remainders of a byte.
     #[inline(always)]
     pub(crate) fn narrow(&self, block: usize, slots: u64, chunks: u64) -> u64 {

@@ -9,7 +9,7 @@ use crate::bits::rank;
 use super::block;
 use super::geometry::Shape;
 use super::machine::Machine;
-use super::view::View;
+use super::runs::View;
 
 /// The run of the block's `quotient`-th quotient, as far as it lies in the block.
 #[derive(Debug, Clone, Copy)]
