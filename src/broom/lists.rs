@@ -6,10 +6,9 @@
 //! has another one is noticed, but for a stranger whose hash begins with the fingerprint of the key that it replaces.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 
-use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, KeyHasher, Remote};
 
 use super::fingerprint::{Fingerprint, Spot};
 use super::local::Local;
@@ -30,9 +29,9 @@ pub(super) struct Stored {
 /// Which stored fingerprints keys were found for.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// By spot: the digest of the keys that claimed it, and how many they were. More than one only if they have the
-    /// same digest, and stand in as many spots, of which a search finds the first.
-    owners: BTreeMap<Spot, (Digest, usize)>,
+    /// By spot: how many keys claimed it. More than one only if they have the same digest, and stand in as many spots, of
+    /// which a search finds the first.
+    owners: BTreeMap<Spot, usize>,
     total: usize,
 }
 
@@ -40,18 +39,11 @@ impl Claims {
     /// Where the filter has the key of this fingerprint; `None` if nowhere, or if that is another key's place.
     pub(super) fn claim<H: KeyHasher>(&mut self, local: &Local<H>, key: &Fingerprint) -> Option<Spot> {
         let spot = local.find(key)?;
-        match self.owners.entry(spot) {
-            Entry::Vacant(entry) => {
-                entry.insert((key.digest, 1));
-            }
-            Entry::Occupied(mut entry) => {
-                let (digest, count) = entry.get_mut();
-                if *digest != key.digest || *count >= local.count_matches(key) {
-                    return None;
-                }
-                *count += 1;
-            }
+        let owners = self.owners.entry(spot).or_default();
+        if *owners > 0 && *owners >= local.count_matches(key) {
+            return None;
         }
+        *owners += 1;
         self.total += 1;
         Some(spot)
     }

@@ -57,13 +57,16 @@ fn rank(filter: &BroomFilter, remote: &mut Recording, key: u64) -> usize {
     rank.unwrap()
 }
 
-/// The key's list loses it, or has another key in its place, or has one too many.
+/// The key's list loses it, or has another key in its place (a stranger, or one that is stored), or one too many.
 fn spoil(filter: &BroomFilter, remote: &mut Recording, key: u64, how: usize) {
     let (address, rank, old) = (address(filter, key), rank(filter, remote, key), key.to_le_bytes());
+    let elsewhere = (0..KEYS).find(|&other| self::address(filter, other) != address);
+    let from_elsewhere = elsewhere.unwrap().to_le_bytes();
     let change = match how {
         0 => Change::Remove { address, rank, key: &old },
         1 => Change::Replace { address, rank, old: &old, key: b"stranger" },
         2 => Change::Push { address, key: b"stranger" },
+        3 => Change::Replace { address, rank, old: &old, key: &from_elsewhere },
         _ => Change::Push { address, key: &old },
     };
     remote.remote.apply(&[change]).unwrap();
@@ -76,7 +79,7 @@ fn a_spoilt_list_is_noticed_by_every_operation_that_reads_it_and_by_verify_remot
         for key in (0..KEYS).step_by(3) {
             let fingerprint = start.fingerprint_of(&key.to_le_bytes());
             elsewhere += usize::from(start.local.find(&fingerprint).unwrap().site() != Site::Primary);
-            for how in 0..4 {
+            for how in 0..5 {
                 let (mut filter, mut remote) = (start.clone(), Recording::new(Faults::none()));
                 remote.remote = clean.remote.clone();
                 spoil(&filter, &mut remote, key, how);
@@ -134,8 +137,13 @@ fn keys_that_nothing_tells_apart_are_kept_apart_by_their_lists() {
         remote.apply(&[Change::Replace { address, rank: 3, old: &old, key: &key }]).unwrap();
         assert!(is_inconsistent(&filter.remove(&0_u64, &mut remote)));
         remote.apply(&[Change::Replace { address, rank: 3, old: &key, key: &old }]).unwrap();
-        for key in 0..6_u64 {
-            assert!(filter.contains(&5_u64) && filter.remove(&key, &mut remote).unwrap());
+        // One more of them in the list is one more than the filter has.
+        remote.apply(&[Change::Push { address, key: &6_u64.to_le_bytes() }]).unwrap();
+        assert_eq!(filter.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
+        assert_eq!((filter.len(), remote.len()), (7, 7));
+        filter.verify().unwrap();
+        for key in 0..7_u64 {
+            assert!(filter.contains(&6_u64) && filter.remove(&key, &mut remote).unwrap());
             filter.verify_remote(&mut remote).unwrap();
         }
         assert!(filter.is_empty());
