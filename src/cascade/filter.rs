@@ -20,7 +20,7 @@ use crate::{
 /// A query that level 0 rejects, as it does all but ε of those for absent keys, costs what it costs in `F`. A
 /// repair reads one list of the remote and writes nothing there; it takes about 16 bits until the next rebuild.
 /// A rebuild scans the remote once, and needs the memory of a second filter while it lasts. It comes after some
-/// repairs in proportion to the capacity: at ε = 1/256, one for every 90 stored keys, found by about three
+/// repairs in proportion to the capacity: at ε = 1/256, one for every 135 stored keys, found by about two
 /// different queries per stored key; and, if `F` cannot remove, after as many removals.
 ///
 /// The remote has one list for every 128 keys, and every key is in one of them. What a list returns is checked: a key

@@ -60,7 +60,7 @@ pub enum Change<'k> {
 /// |---|---|---|
 /// | quotient based | the quotient of the key | in the order of the run: rank in the list = rank in the run |
 /// | cuckoo based | the slot number | one key |
-/// | Bloom filters and other cascades | home cell of the key, divided by 16 | all keys at home there |
+/// | Bloom filters and other cascades | a range of home cells, one for every 128 keys | all keys at home there |
 ///
 /// Three methods: one reads a list, one makes a group of changes that succeeds or fails as a whole, one reads everything.
 /// A store with transactions implements them in a few lines. Where a store is shared, implement the trait for `&Store`, as
