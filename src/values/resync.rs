@@ -201,17 +201,14 @@ impl<S: Scheme, H: KeyHasher> Copied<S, H> {
         Ok(())
     }
 
-    /// Gives the slots the values that their keys have, except in blocks that have forgotten theirs.
+    /// Gives the slots the values that their keys have.
     fn set_values(&mut self, values: &BTreeMap<u64, Vec<ValueOf<S>>>) {
         let core = &mut self.core;
         for (&quotient, values) in values {
             let Some(run) = core.table.run(quotient) else { continue };
             let blocks = blocks_of(&core.table, run.first, run.last);
             let mut plan = Plan::load(&core.values, &core.table, blocks);
-            for (slot, &value) in run.slots().zip(values) {
-                let forgotten = self.resets.contains(&core.table.block_of(slot).0);
-                plan.set(slot, if forgotten { ValueOf::<S>::default() } else { value });
-            }
+            run.slots().zip(values).for_each(|(slot, &value)| plan.set(slot, value));
             commit(core, plan, &mut self.resets);
         }
     }

@@ -19,10 +19,11 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let digest = self.hasher.digest(key);
         let Place { quotient, fraction } = self.table.locate(digest.hi);
         if self.table.len() < self.capacity && self.values.are_initial_where_code_is_0() {
-            let address = self.addresses.of(quotient);
-            let mut written = Ok(());
+            // The table asks before it writes, in the middle of its one look at the block: two looks cost a fifth more. The
+            // address is left to the closure, or every insertion would pay for storing it.
+            let (addresses, mut written) = (&self.addresses, Ok(()));
             let mut push = || {
-                written = remote.apply(&[Change::Push { address, key }]);
+                written = remote.apply(&[Change::Push { address: addresses.of(quotient), key }]);
                 written.is_ok()
             };
             // At the initial value every scheme has the same remainder.
