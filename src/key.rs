@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// Integers are their little-endian bytes at their own width, so `5_u32` and `5_u64` are different keys;
 /// `usize` and `isize` count as 64 bits wide everywhere. A tuple of up to four keys is the bytes of its parts, each but the
 /// last behind its length as 8 little-endian bytes, so that `("ab", "c")` and `("a", "bc")` are different keys.
+/// (A tuple that ends with a tuple is the longer tuple.)
 ///
 /// ```
 /// use besom::Key;
@@ -172,7 +173,8 @@ mod tests {
         assert_eq!(bytes(&("ab", 1_u16)), [2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b', 1, 0]);
         assert_ne!(bytes(&("ab", "c")), bytes(&("a", "bc")));
         assert_ne!(bytes(&("a", "", "b")), bytes(&("", "a", "b")));
-        assert_ne!(bytes(&("a", ("b", "c"))), bytes(&("a", "b", "c")));
+        assert_eq!(bytes(&("a", ("b", "c"))), bytes(&("a", "b", "c")));
+        assert_ne!(bytes(&(("a", "b"), "c")), bytes(&("a", "b", "c")));
         assert_eq!(bytes(&(1_u8, 2_u8, 3_u8, 4_u8)).len(), 4 + 3 * 8);
     }
 

@@ -96,9 +96,9 @@ fn a_group_that_was_made_and_reported_as_failed_is_settled_by_the_next_operation
 #[test]
 fn a_removal_that_was_made_and_reported_as_failed_stays_in_question_until_a_scan() {
     let mut guard = faulty_guard();
-    for key in [7_u64, 8] {
-        // The list is read, then changed.
-        guard.remote_mut().faults.light_fuse(1, Fault::FailAfter);
+    for (key, reads) in [(7_u64, 1), (8, 2)] {
+        // The list is read (and before it the one in question), then changed.
+        guard.remote_mut().faults.light_fuse(reads, Fault::FailAfter);
         assert_eq!(guard.remove(&key).unwrap(), Some(key));
         guard.remote_mut().faults.put_out();
         assert!(guard.contains(&key), "no list says that the key is gone from the dictionary");
