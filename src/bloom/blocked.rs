@@ -68,7 +68,7 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     #[inline]
     fn set(&mut self, digest: Digest) -> bool {
         self.len += 1;
-        line::insert(&mut self.words, self.probes, digest)
+        line::insert(self.isa, &mut self.words, self.probes, digest)
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.

@@ -68,10 +68,21 @@ fn bits(probes: Probes, lo: u64, lane: usize) -> u64 {
     }
 }
 
-/// Sets the bits of a key, and returns whether one of them was not set before. Portable: a store per lane is as fast as
-/// anything.
+/// Sets the bits of a key, and returns whether one of them was not set before.
 #[inline]
-pub(super) fn insert(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
+pub(super) fn insert(isa: Isa, words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        Isa::Avx512 => unsafe { x86::insert_avx512(words, probes, digest) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        Isa::Avx2 => unsafe { x86::insert_avx2(words, probes, digest) },
+        _ => insert_portable(words, probes, digest),
+    }
+}
+
+fn insert_portable(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
     let first = first_word(words, digest);
     let mut unset = 0;
     for (lane, word) in words[first..first + LANES].iter_mut().enumerate() {
@@ -112,56 +123,96 @@ mod x86 {
     pub(super) fn contains_avx512(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
         let first = first_word(words, digest);
         let line = &words[first..first + LANES];
-        // SAFETY: `line` has eight words, and so have the two constants.
-        let (line, shifts) =
-            unsafe { (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(SHIFTS.as_ptr().cast())) };
+        // SAFETY: `line` has eight words.
+        let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+        let unset = _mm512_andnot_si512(line, bits_avx512(probes, digest.lo));
+        _mm512_test_epi64_mask(unset, unset) == 0
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn insert_avx512(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
+        let first = first_word(words, digest);
+        let line = &mut words[first..first + LANES];
+        let bits = bits_avx512(probes, digest.lo);
+        // SAFETY: `line` has eight words.
+        let old = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+        // SAFETY: as before, and the borrow is exclusive.
+        unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), _mm512_or_si512(old, bits)) };
+        let unset = _mm512_andnot_si512(old, bits);
+        _mm512_test_epi64_mask(unset, unset) != 0
+    }
+
+    /// The bits of a key in all lanes.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn bits_avx512(probes: Probes, lo: u64) -> __m512i {
+        // SAFETY: the constant has eight words.
+        let shifts = unsafe { _mm512_loadu_si512(SHIFTS.as_ptr().cast()) };
         // Rotations count modulo 64, so the six bits need not be cut out.
         let bits = |source: u64, ones| {
             _mm512_rolv_epi64(ones, _mm512_srlv_epi64(_mm512_set1_epi64(source as i64), shifts))
         };
         let one = _mm512_set1_epi64(1);
-        let mask = match probes {
+        match probes {
             Probes::Four => {
-                let half = &HALVES[(digest.lo >> 63) as usize];
+                let half = &HALVES[(lo >> 63) as usize];
                 // SAFETY: a half has eight words.
-                bits(digest.lo, unsafe { _mm512_loadu_si512(half.as_ptr().cast()) })
+                bits(lo, unsafe { _mm512_loadu_si512(half.as_ptr().cast()) })
             }
-            Probes::Eight => bits(digest.lo, one),
-            Probes::Sixteen => _mm512_or_si512(bits(digest.lo, one), bits(second(digest.lo), one)),
-        };
-        let unset = _mm512_andnot_si512(line, mask);
-        _mm512_test_epi64_mask(unset, unset) == 0
+            Probes::Eight => bits(lo, one),
+            Probes::Sixteen => _mm512_or_si512(bits(lo, one), bits(second(lo), one)),
+        }
     }
 
     #[target_feature(enable = "avx2")]
     pub(super) fn contains_avx2(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
         let first = first_word(words, digest);
         let line = &words[first..first + LANES];
-        half_line_avx2(&line[..4], probes, digest.lo, 0) && half_line_avx2(&line[4..], probes, digest.lo, 4)
+        let half = |lane: usize| {
+            // 1 iff no bit of the key is missing in the line.
+            _mm256_testc_si256(load_avx2(&line[lane..lane + 4]), bits_avx2(probes, digest.lo, lane)) == 1
+        };
+        half(0) && half(4)
     }
 
-    /// Whether all bits of the key in four lanes from `lane` on are set.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn insert_avx2(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
+        let first = first_word(words, digest);
+        let line = &mut words[first..first + LANES];
+        let mut new = false;
+        for lane in [0, 4] {
+            let half = &mut line[lane..lane + 4];
+            let (old, bits) = (load_avx2(half), bits_avx2(probes, digest.lo, lane));
+            // SAFETY: four words are 32 bytes, and the borrow is exclusive.
+            unsafe { _mm256_storeu_si256(half.as_mut_ptr().cast(), _mm256_or_si256(old, bits)) };
+            new |= _mm256_testc_si256(old, bits) == 0;
+        }
+        new
+    }
+
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn half_line_avx2(line: &[u64], probes: Probes, lo: u64, lane: usize) -> bool {
-        let load = |words: &[u64]| {
-            let words: &[u64; 4] = words.try_into().unwrap_or(&[0; 4]);
-            // SAFETY: four words are 32 bytes.
-            unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
-        };
-        let (line, shifts) = (load(line), load(&SHIFTS[lane..lane + 4]));
+    fn load_avx2(words: &[u64]) -> __m256i {
+        let words: &[u64; 4] = words.try_into().unwrap_or(&[0; 4]);
+        // SAFETY: four words are 32 bytes.
+        unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+    }
+
+    /// The bits of a key in four lanes from `lane` on.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn bits_avx2(probes: Probes, lo: u64, lane: usize) -> __m256i {
+        let shifts = load_avx2(&SHIFTS[lane..lane + 4]);
         let bits = |source: u64, ones| {
             let shifted = _mm256_srlv_epi64(_mm256_set1_epi64x(source as i64), shifts);
             _mm256_sllv_epi64(ones, _mm256_and_si256(shifted, _mm256_set1_epi64x(63)))
         };
         let one = _mm256_set1_epi64x(1);
-        let mask = match probes {
-            Probes::Four => bits(lo, load(&HALVES[(lo >> 63) as usize][lane..lane + 4])),
+        match probes {
+            Probes::Four => bits(lo, load_avx2(&HALVES[(lo >> 63) as usize][lane..lane + 4])),
             Probes::Eight => bits(lo, one),
             Probes::Sixteen => _mm256_or_si256(bits(lo, one), bits(second(lo), one)),
-        };
-        // 1 iff no bit of the mask is missing in the line.
-        _mm256_testc_si256(line, mask) == 1
+        }
     }
 }
 
@@ -181,7 +232,13 @@ mod tests {
             for round in 0..400 {
                 let key = digest();
                 let new = !contains_portable(&words, probes, key);
-                assert_eq!(insert(&mut words, probes, key), new);
+                let before = words.clone();
+                assert_eq!(insert_portable(&mut words, probes, key), new);
+                for isa in Isa::available() {
+                    let mut others = before.clone();
+                    assert_eq!(insert(isa, &mut others, probes, key), new, "{isa:?} {probes:?}");
+                    assert_eq!(others, words, "{isa:?} {probes:?}");
+                }
                 for digest in (0..200).map(|_| digest()).chain([key]) {
                     let expected = contains_portable(&words, probes, digest);
                     for isa in Isa::available() {

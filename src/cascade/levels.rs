@@ -140,8 +140,13 @@ impl<F: LevelFilter> Levels<F> {
         (0..self.depth(digest)).try_for_each(|index| self.insert_at(index, digest))
     }
 
-    /// Makes sure that there is room for all these keys.
-    pub(super) fn reserve(&mut self, digests: &[Digest]) -> Result<(), NoRoom> {
+    /// Makes sure that there is room for a key.
+    pub(super) fn reserve(&mut self, digest: Digest) -> Result<(), NoRoom> {
+        (0..self.depth(digest)).try_for_each(|index| self.reserve_at(index, 1))
+    }
+
+    /// Makes sure that there is room for all these keys together.
+    pub(super) fn reserve_all(&mut self, digests: &[Digest]) -> Result<(), NoRoom> {
         (0..=self.count()).try_for_each(|index| {
             let keys = digests.iter().filter(|&&digest| self.depth(digest) > index).count();
             self.reserve_at(index, keys)

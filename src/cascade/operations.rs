@@ -74,7 +74,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
             return Err(self.full().into());
         }
         let push = [Change::Push { address: self.ledger.address(digest), key }];
-        let rebuilt = match self.levels.reserve(&[digest]) {
+        let rebuilt = match self.levels.reserve(digest) {
             Ok(()) => None,
             Err(NoRoom) => Some(self.rebuilt(remote, 1, self.ledger.tally(), |_, _| true)?),
         };

@@ -120,7 +120,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         if self.len() + adopt.len() > self.capacity() {
             return Err(self.full().into());
         }
-        let rebuilt = match self.levels.reserve(adopt) {
+        let rebuilt = match self.levels.reserve_all(adopt) {
             Ok(()) => None,
             Err(NoRoom) => Some(self.rebuilt_with(lists, adopt, remote)?),
         };

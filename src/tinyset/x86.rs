@@ -97,7 +97,7 @@ struct Decoded {
     actual: usize,
     /// The chain's first item, or the one that it goes before.
     start: usize,
-    /// The item after the chain's last one, if it is occupied.
+    /// The item after the chain's last one; `start` if there is none.
     end: usize,
     /// The isLast bits.
     lasts: u64,
@@ -220,7 +220,9 @@ impl Line {
         if chains >= 64 || actual > MAX_ITEMS || logical > MAX_ITEMS {
             return None;
         }
-        Some(Decoded { logical, actual, start: find(before), end: find(before + 1), lasts, occupied })
+        let start = find(before);
+        let end = if occupied { find(before + 1) } else { start };
+        Some(Decoded { logical, actual, start, end, lasts, occupied })
     }
 
     /// Whether an item of `chain` has this remainder as far as its bits go; `None` where
@@ -245,7 +247,7 @@ impl Line {
         Some(self.matches::<N, KIND>(words, &decoded, remainder))
     }
 
-    /// Whether an item of the chain, which is occupied, has this remainder as far as its bits go.
+    /// Whether an item of the chain has this remainder as far as its bits go.
     #[inline]
     #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt")]
     fn matches<const N: usize, const KIND: u8>(
@@ -321,7 +323,8 @@ impl Line {
         if items != actual || items == MAX_ITEMS {
             return None;
         }
-        let fresh = !(occupied && self.matches::<N, KIND>(words, &decoded, remainder));
+        // An empty chain is searched too, in vain: whether it is empty is hard to predict.
+        let fresh = !self.matches::<N, KIND>(words, &decoded, remainder);
         let (old, new, cut) = (&self.layouts[items], &self.layouts[items + 1], &self.cuts[items]);
         let array = self.array;
         let offset = array + items + at * usize::from(old.short) + at.min(usize::from(old.extended));

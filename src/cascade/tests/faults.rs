@@ -335,6 +335,16 @@ fn a_key_is_taken_in_by_a_rebuild_where_there_is_no_room_otherwise() {
     assert_eq!(tried.filter.stats().rebuilds, rebuilds + 1);
 }
 
+/// Nothing of this crate loses a key; should memory be corrupted, this is where it shows.
+#[test]
+fn a_key_that_the_filter_lost_is_noticed() {
+    let mut tried = filled::<QuotientFilter>(7);
+    tried.filter.levels.remove(tried.filter.digest(&7_u64.to_le_bytes()));
+    assert!(!tried.filter.contains(&7_u64));
+    let answer = tried.filter.verify_remote(&mut tried.remote);
+    assert!(matches!(answer, Err(AdaptiveError::Inconsistent { .. })), "{answer:?}");
+}
+
 /// A key that the remote lost is in question, and stays accepted until a rebuild.
 #[test]
 fn a_key_that_the_remote_lost_is_in_question_until_a_rebuild() {
