@@ -1,6 +1,7 @@
 //! Growth by doubling, from 1,000 keys on: the rate at every size, what a doubling costs, and what becomes of repairs.
 //!
-//! Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
+//! A line has the number of keys, the rate, the bits per key, and what the next doubling costs: accesses to the remote, the
+//! memory of both tables, and how many repairs returned. Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
 //! `BESOM_FULL=1 cargo test --release --test growth -- --nocapture`.
 
 use besom::testing::CountingRemote;
@@ -58,9 +59,6 @@ fn repair<F: Adaptive>(filter: &mut F, remote: &mut CountingRemote<MemoryRemote>
 fn grows<F: Adaptive>(name: &str, mut filter: F) {
     let mut remote = CountingRemote::new(MemoryRemote::new());
     let (mut next, mut repaired) = (0_u64, Vec::new());
-    println!(
-        "{name}: keys, rate, bits per key; then accesses, MiB at the peak and repairs returned of a doubling"
-    );
     for doubling in 0..=doublings() {
         let capacity = (FIRST << doubling) as u64;
         for key in next..capacity {
@@ -69,8 +67,9 @@ fn grows<F: Adaptive>(name: &str, mut filter: F) {
         next = capacity;
         let rate = check_rate(&filter, 1_000_000_000 * u64::from(doubling));
         check_stored(&filter, next);
-        print!("{next:9} {rate:.6} {:6.2}", filter.stats().bits_per_key());
+        let figures = format!("{name:24} {next:9} {rate:.6} {:6.2}", filter.stats().bits_per_key());
         if doubling == doublings() {
+            println!("{figures}");
             break;
         }
         repair(&mut filter, &mut remote, &mut repaired);
@@ -82,7 +81,7 @@ fn grows<F: Adaptive>(name: &str, mut filter: F) {
         let (accesses, peak) = (remote.take_accesses(), before + filter.stats().bits);
         let returned = repaired.iter().filter(|query| filter.contains(*query)).count();
         println!(
-            "; {} scans, {} reads, {} groups of {} changes; {:.2} MiB; {returned} of {}",
+            "{figures}; {} scans, {} reads, {} groups of {} changes; {:.2} MiB; {returned} of {}",
             accesses.scans,
             accesses.reads,
             accesses.writes,
@@ -94,7 +93,6 @@ fn grows<F: Adaptive>(name: &str, mut filter: F) {
         let expected = RATE * repaired.len() as f64;
         assert!(returned as f64 <= expected + 4.0 * expected.sqrt() + 2.0, "{returned} repairs returned");
     }
-    println!();
     filter.verify().unwrap();
     filter.verify_remote(&mut remote).unwrap();
 }
@@ -132,7 +130,6 @@ fn quotient_filters_grow() {
     let builder = QuotientFilter::builder().capacity(FIRST).growable_to(FIRST << doublings());
     let mut filter = builder.false_positive_rate(RATE).max_load(LOAD).seed(1_u64).build().unwrap();
     let mut next = 0_u64;
-    println!("quotient: keys, rate, bits per key");
     for doubling in 0..=doublings() {
         for key in next..(FIRST << doubling) as u64 {
             filter.insert(&key).unwrap();
@@ -147,7 +144,12 @@ fn quotient_filters_grow() {
         let queries = 2_000_000;
         let found = (0..queries).filter(|&query| filter.contains(&stranger(query))).count();
         assert!(found as f64 <= 1.05 * RATE * queries as f64 + 3.0 * (RATE * queries as f64).sqrt());
-        println!("{next:9} {:.6} {:6.2}", found as f64 / queries as f64, filter.stats().bits_per_key());
+        println!(
+            "{:24} {next:9} {:.6} {:6.2}",
+            "quotient",
+            found as f64 / queries as f64,
+            filter.stats().bits_per_key()
+        );
     }
     filter.verify().unwrap();
 }
