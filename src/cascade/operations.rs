@@ -18,10 +18,25 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
 
     /// Reads the list that a key is in, or would be.
     fn read<R: Remote>(&self, digest: Digest, remote: &mut R) -> Outcome<List, R> {
-        let mut list = List::new(self.ledger.address(digest));
-        remote.read(list.address, &mut |key| list.push(key, &self.hasher)).map_err(AdaptiveError::Remote)?;
+        let list = self.read_unchecked(digest, remote)?;
         list.check(&self.ledger, &self.levels)?;
         Ok(list)
+    }
+
+    fn read_unchecked<R: Remote>(&self, digest: Digest, remote: &mut R) -> Outcome<List, R> {
+        let mut list = List::new(self.ledger.address(digest));
+        remote.read(list.address, &mut |key| list.push(key, &self.hasher)).map_err(AdaptiveError::Remote)?;
+        Ok(list)
+    }
+
+    /// Whether the remote has a key that the levels accept. A remote that stores nothing at all may be inserted into: one
+    /// key more is never one too few.
+    fn is_listed<R: Remote>(&self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
+        let list = self.read_unchecked(digest, remote)?;
+        if list.iter().next().is_some() {
+            list.check(&self.ledger, &self.levels)?;
+        }
+        Ok(list.rank(key).is_some())
     }
 
     pub(super) fn full(&self) -> FullError {
@@ -67,7 +82,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
 
     pub(super) fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
         let digest = self.hasher.digest(key);
-        if self.contains_digest(digest) && self.read(digest, remote)?.rank(key).is_some() {
+        if self.contains_digest(digest) && self.is_listed(key, digest, remote)? {
             return Ok(false);
         }
         if self.len() >= self.capacity() {

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(subject.count_batched(&strangers), Some(hits));
         assert_eq!(subject.adapt_all(&strangers).unwrap(), hits);
         let error = subject.insert_all(&strangers).unwrap_err();
-        assert!(error.to_string().contains("full"), "{error}");
+        assert!(error.to_string().contains("no room"), "{error}");
     }
 
     #[test]

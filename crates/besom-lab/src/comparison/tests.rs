@@ -116,7 +116,10 @@ fn full_filters_say_so_and_keep_what_they_have() {
         assert_eq!(filter.stats().items, stored as usize);
         // The next key found no room, and finds none now.
         let message = insert(&mut filter, stored).expect_err(name).to_string();
-        assert!(message.contains(&format!("{stored} keys of 500")), "{name}: {message}");
+        assert!(
+            message.contains(&format!("{stored} are stored in a filter built for 500")),
+            "{name}: {message}"
+        );
         filter.verify().unwrap();
     }
 }
