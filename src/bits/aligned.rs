@@ -65,6 +65,12 @@ impl AlignedWords {
         in_place.then(|| Self { words, len, shared: Some(region.clone()) })
     }
 
+    /// Makes this longer, with zeros. Without memory for them the program ends, as with every collection that cannot
+    /// grow.
+    pub(crate) fn grow(&mut self, len: usize) {
+        *self = self.resized(len).unwrap_or_else(|| out_of_memory(len));
+    }
+
     /// Whether the words are somebody else's still.
     #[cfg(test)]
     pub(crate) fn is_shared(&self) -> bool {
@@ -76,7 +82,7 @@ impl AlignedWords {
     #[cold]
     #[inline(never)]
     fn own(&mut self) {
-        *self = self.resized(self.len).unwrap_or_else(|| out_of_memory(self.len));
+        self.grow(self.len);
     }
 
     /// The words as bytes, in the order in which they are in memory.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::operations::disagreement;
 use super::filter::Cascade;
 use super::ledger::{ListSum, Tally};
 use super::level::LevelFilter;
 use super::levels::NoRoom;
 use super::list::List;
+use super::operations::disagreement;
 use crate::{AdaptiveError, Change, Digest, Filter, KeyHasher, Remote, Resync};
 
 type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
