@@ -71,7 +71,7 @@ impl ExtensionFilter<Xxh3> {
     }
 }
 
-forward_to_core!(ExtensionFilter);
+forward_to_core!(ExtensionFilter, Extension);
 
 /// Asks for an [`ExtensionFilter`].
 ///
@@ -141,6 +141,10 @@ impl Scheme for Extending {
     type Store = CodedValues<Extensions>;
 
     const MOVES_REMAINDER: bool = false;
+
+    fn for_remainder(remainder_bits: u32) -> Self {
+        Self { remainder_bits }
+    }
 
     #[inline(always)]
     fn remainder<H: KeyHasher>(&self, _: Extension, key: &HashString<'_, H>) -> u64 {

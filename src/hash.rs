@@ -96,11 +96,57 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Which hash function a filter has, as its file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HashKind {
+    /// [`Xxh3`].
+    Xxh3,
+    /// [`SipHash`].
+    SipHash,
+    /// One that is not this crate's.
+    Other,
+}
+
+impl HashKind {
+    /// The number in files. It never changes.
+    pub(crate) const fn code(self) -> u16 {
+        match self {
+            Self::Xxh3 => 1,
+            Self::SipHash => 2,
+            Self::Other => u16::MAX,
+        }
+    }
+
+    /// The kind that is written as this number.
+    pub(crate) const fn from_code(code: u16) -> Option<Self> {
+        match code {
+            1 => Some(Self::Xxh3),
+            2 => Some(Self::SipHash),
+            u16::MAX => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for HashKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Xxh3 => "XXH3",
+            Self::SipHash => "SipHash-2-4",
+            Self::Other => "a hash function from elsewhere",
+        })
+    }
+}
+
 /// A keyed 128-bit hash function that is stable across platforms and versions.
 ///
 /// Two are provided: [`Xxh3`], the default, and [`SipHash`] for keys chosen by an attacker who may learn
 /// something of the filter's answers and has time to use it.
 pub trait KeyHasher: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
+    /// Which one it is, for files. [`HashKind::Other`] for those that are not this crate's.
+    const KIND: HashKind = HashKind::Other;
+
     /// The function with this seed.
     fn with_seed(seed: Seed) -> Self;
 
@@ -136,6 +182,8 @@ pub struct Xxh3 {
 }
 
 impl KeyHasher for Xxh3 {
+    const KIND: HashKind = HashKind::Xxh3;
+
     fn with_seed(seed: Seed) -> Self {
         Self { seed, folded: (seed.0 as u64) ^ ((seed.0 >> 64) as u64).rotate_left(32) }
     }
@@ -177,6 +225,8 @@ pub struct SipHash {
 }
 
 impl KeyHasher for SipHash {
+    const KIND: HashKind = HashKind::SipHash;
+
     fn with_seed(seed: Seed) -> Self {
         Self { seed }
     }

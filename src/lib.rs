@@ -72,6 +72,7 @@ mod digest_set;
 mod error;
 mod extension;
 mod filter;
+pub mod format;
 pub mod game;
 mod guard;
 mod hash;
@@ -99,7 +100,7 @@ pub use filter::{
     dyn_whitelist,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
-pub use hash::{Digest, KeyHasher, Seed, SipHash, Xxh3};
+pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};

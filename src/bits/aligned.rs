@@ -1,28 +1,35 @@
-//! Zeroed words on cache-line boundaries.
+//! Words on cache-line boundaries: a filter's own, or somebody else's until they are written to.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
+use super::Region;
+
 /// The size of a cache line in bytes, and the alignment of [`AlignedWords`].
 pub(crate) const LINE: usize = 64;
 
-/// A fixed number of 64-bit words that start on a cache-line boundary; all zero at first.
+/// A fixed number of 64-bit words that start on a cache-line boundary.
 ///
-/// Small ones come zeroed from the allocator; large ones (16 MiB and more, on Linux) lie on huge pages where the
-/// system grants them.
+/// **Its own words** are all zero at first. Few come zeroed from the allocator; many (16 MiB and more, on Linux) lie on
+/// huge pages where the system grants them.
+///
+/// **Shared words** are bytes of a [`Region`]. They are copied, all at once, before the first of them is written to;
+/// reading does not ask whose they are.
 pub(crate) struct AlignedWords {
-    /// Allocated with [`layout`]`(len)`; dangling and never read if `len` is 0.
+    /// Without `shared`: allocated with [`layout`]`(len)`, or dangling and never read if `len` is 0. With it: `len`
+    /// words of the region, which are never written to through this.
     words: NonNull<u64>,
     len: usize,
+    shared: Option<Region>,
 }
 
 impl AlignedWords {
     /// `len` zeros, or `None` if the memory is not to be had.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         if len == 0 {
-            return Some(Self { words: NonNull::dangling(), len });
+            return Some(Self { words: NonNull::dangling(), len, shared: None });
         }
         let layout = layout(len)?;
         if layout.align() > LINE {
@@ -30,7 +37,7 @@ impl AlignedWords {
         }
         // SAFETY: the layout's size is not 0, since `len` is not.
         let words = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { words: words.cast(), len })
+        Some(Self { words: words.cast(), len, shared: None })
     }
 
     /// A table of many megabytes that is read at random spends much of a query on looking up its page: ask for
@@ -41,7 +48,57 @@ impl AlignedWords {
         advise_huge_pages(words.as_ptr(), layout.size());
         // SAFETY: the allocation has this size and is nobody else's.
         unsafe { words.as_ptr().write_bytes(0, layout.size()) };
-        Some(Self { words: words.cast(), len })
+        Some(Self { words: words.cast(), len, shared: None })
+    }
+
+    /// The `len` words that begin at byte `at` of a region, without copying them.
+    ///
+    /// `None` where that cannot be: behind the region's end, off a cache line, or on a processor whose words are not
+    /// little-endian as the region's are.
+    pub(crate) fn shared(region: &Region, at: usize, len: usize) -> Option<Self> {
+        let bytes = region.get(at..at.checked_add(len.checked_mul(size_of::<u64>())?)?)?;
+        if len == 0 {
+            return Self::zeroed(0);
+        }
+        let words = NonNull::from(bytes).cast::<u64>();
+        let in_place = cfg!(target_endian = "little") && words.addr().get().is_multiple_of(LINE);
+        in_place.then(|| Self { words, len, shared: Some(region.clone()) })
+    }
+
+    /// Makes this longer, with zeros. Without memory for them the program ends, as with every collection that cannot
+    /// grow.
+    pub(crate) fn grow(&mut self, len: usize) {
+        *self = self.resized(len).unwrap_or_else(|| out_of_memory(len));
+    }
+
+    /// Whether the words are somebody else's still.
+    #[cfg(test)]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Makes shared words this value's own. Without memory for them the program ends, as with every collection that
+    /// cannot grow: whoever must not risk that does not open filters on regions, but reads them.
+    #[cold]
+    #[inline(never)]
+    fn own(&mut self) {
+        self.grow(self.len);
+    }
+
+    /// The words as bytes, in the order in which they are in memory.
+    #[inline(always)]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        let words: &[u64] = self;
+        // SAFETY: these are the very bytes of the words, and every byte is a `u8`.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+    }
+
+    /// The words as bytes, in the order in which they are in memory.
+    #[inline(always)]
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let words: &mut [u64] = self;
+        // SAFETY: these are the very bytes of the words, borrowed exclusively, and any bytes are words.
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
     }
 
     /// A copy with room for `len` words, the further ones zero; `None` if the memory is not to be had.
@@ -86,8 +143,8 @@ impl Deref for AlignedWords {
 
     #[inline(always)]
     fn deref(&self) -> &[u64] {
-        // SAFETY: `words` points to `len` initialised words that this value owns (or is dangling but aligned
-        // for `len` = 0), and they live as long as the borrow of `self`.
+        // SAFETY: `words` points to `len` initialised words that this value owns, or that its region keeps alive and
+        // unchanged (or is dangling but aligned for `len` = 0), and they live as long as the borrow of `self`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.len) }
     }
 }
@@ -95,24 +152,39 @@ impl Deref for AlignedWords {
 impl DerefMut for AlignedWords {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as in `deref`, and the borrow is exclusive.
+        if self.shared.is_some() {
+            self.own();
+        }
+        // SAFETY: as in `deref`; the words are this value's own by now, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.words.as_ptr(), self.len) }
     }
 }
 
 impl Drop for AlignedWords {
     fn drop(&mut self) {
+        if self.shared.is_some() {
+            return;
+        }
         if let Some(layout) = layout(self.len).filter(|layout| layout.size() > 0) {
-            // SAFETY: `words` was allocated in `zeroed` with this very layout and is not used again.
+            // SAFETY: `words` is not shared, so it was allocated in `zeroed` with this very layout; it is not used again.
             unsafe { dealloc(self.words.as_ptr().cast(), layout) }
         }
     }
 }
 
 impl Clone for AlignedWords {
+    /// Shared words stay shared.
     fn clone(&self) -> Self {
-        self.resized(self.len).unwrap_or_else(|| std::alloc::handle_alloc_error(Layout::new::<u64>()))
+        if let Some(region) = &self.shared {
+            return Self { words: self.words, len: self.len, shared: Some(region.clone()) };
+        }
+        self.resized(self.len).unwrap_or_else(|| out_of_memory(self.len))
     }
+}
+
+/// Ends the program as the standard library's collections do when they cannot grow.
+fn out_of_memory(len: usize) -> ! {
+    std::alloc::handle_alloc_error(layout(len).unwrap_or(Layout::new::<u64>()))
 }
 
 impl PartialEq for AlignedWords {
@@ -121,19 +193,22 @@ impl PartialEq for AlignedWords {
     }
 }
 
+impl Eq for AlignedWords {}
+
 impl fmt::Debug for AlignedWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AlignedWords({} words)", self.len)
     }
 }
 
-// SAFETY: the words are owned exclusively, like those of a `Vec<u64>`.
+// SAFETY: the words are owned exclusively, like those of a `Vec<u64>`, or are a region's, which is `Send` and `Sync`.
 unsafe impl Send for AlignedWords {}
 // SAFETY: shared access only reads, like that to a `Vec<u64>`.
 unsafe impl Sync for AlignedWords {}
 
 #[cfg(test)]
 mod tests {
+    //! Catches: words that lose their values, writes that reach a region, regions that are read off their lines.
     use super::*;
 
     #[test]
@@ -147,6 +222,35 @@ mod tests {
             assert_eq!((&larger[..len], &larger[len..]), (&words[..], &[0; 5][..]));
             assert_eq!(words.clone(), words);
         }
+    }
+
+    #[test]
+    fn shared_words_are_read_in_place_and_copied_when_written_to() {
+        let bytes: Vec<u8> = (0..200).collect();
+        let region = Region::copy_of(&bytes).unwrap();
+        let mut words = AlignedWords::shared(&region, 64, 9).unwrap();
+        assert_eq!(words.as_ptr().cast(), region[64..].as_ptr());
+        assert_eq!(words[8], u64::from_le_bytes(bytes[128..136].try_into().unwrap()));
+        let twin = words.clone();
+        words[8] = 7;
+        assert!(twin.is_shared() && !words.is_shared());
+        assert_eq!((words[8], &words[..8]), (7, &twin[..8]));
+        assert_eq!(&region[..], bytes);
+        // The words keep the region alive.
+        drop(region);
+        assert_eq!(twin.as_bytes(), &bytes[64..136]);
+    }
+
+    #[test]
+    fn words_that_cannot_be_shared_are_not() {
+        let region = Region::copy_of(&[1; 200]).unwrap();
+        assert!(AlignedWords::shared(&region, 8, 1).is_none());
+        assert!(AlignedWords::shared(&region, 64, 18).is_none());
+        assert!(AlignedWords::shared(&region, 64, usize::MAX / 4).is_none());
+        assert!(AlignedWords::shared(&region, usize::MAX, 1).is_none());
+        assert!(AlignedWords::shared(&region, 201, 0).is_none());
+        assert!(AlignedWords::shared(&region, 64, 17).is_some());
+        assert!(AlignedWords::shared(&region, 5, 0).is_some_and(|words| words.is_empty()));
     }
 
     #[test]

@@ -30,13 +30,13 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
-    hasher: H,
+    pub(super) hasher: H,
     /// Whole lines, at least one.
-    words: AlignedWords,
-    probes: Probes,
-    isa: Isa,
-    len: usize,
-    capacity: usize,
+    pub(super) words: AlignedWords,
+    pub(super) probes: Probes,
+    pub(super) isa: Isa,
+    pub(super) len: usize,
+    pub(super) capacity: usize,
 }
 
 impl BlockedBloomFilter {

@@ -10,6 +10,7 @@
 mod blocked;
 mod builder;
 mod line;
+mod persist;
 mod plain;
 pub(crate) mod size;
 

@@ -28,12 +28,12 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct BloomFilter<H: KeyHasher = Xxh3> {
-    hasher: H,
+    pub(super) hasher: H,
     /// Never empty; bit i of the filter is bit i mod 64 of word i div 64.
-    words: AlignedWords,
-    probes: u32,
-    len: usize,
-    capacity: usize,
+    pub(super) words: AlignedWords,
+    pub(super) probes: u32,
+    pub(super) len: usize,
+    pub(super) capacity: usize,
 }
 
 impl BloomFilter {

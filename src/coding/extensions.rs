@@ -68,6 +68,20 @@ fn shr(value: u64, shift: u32) -> u64 {
 impl Letters for Extensions {
     type Letter = Extension;
 
+    /// The same for all.
+    fn for_remainder(_: u32) -> Self {
+        Self::default()
+    }
+
+    fn number(letter: Extension) -> u64 {
+        letter.0
+    }
+
+    fn letter(number: u64) -> Option<Extension> {
+        // The last extension of the longest ones.
+        (number < (1 << (Extension::MAX_LEN + 1)) - 1).then_some(Extension(number))
+    }
+
     #[inline]
     fn rank(letter: Extension) -> u32 {
         letter.len()

@@ -45,6 +45,15 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// One letter.
     type Letter: Copy + Default + PartialEq + fmt::Debug;
 
+    /// The alphabet for remainders of so many bits.
+    fn for_remainder(bits: u32) -> Self;
+
+    /// A letter as a number. It never changes, since files have it.
+    fn number(letter: Self::Letter) -> u64;
+
+    /// The letter of a number; `None` for numbers that are no letter's.
+    fn letter(number: u64) -> Option<Self::Letter>;
+
     /// The place of a letter in the order of the alphabet, as far as it matters: 0 for the initial one only.
     fn rank(letter: Self::Letter) -> u32;
 

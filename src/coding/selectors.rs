@@ -34,22 +34,26 @@ const fn tuned(range: u64, selector: u16) -> u64 {
 /// The largest selector of the tuned code.
 const TUNED_LAST: u16 = 6;
 
-impl Selectors {
-    /// The code for remainders of `r` bits.
-    ///
+impl Letters for Selectors {
+    type Letter = Selector;
+
     /// Space is fixed, so what counts is how many adapted slots a block holds before it overflows. In a block
     /// of 46 slots and 46 bits this is largest at x = 2 for every r (12 slots at selector 1; x = 3 holds 11,
     /// x = 4 holds 9). By Corollary 3, a second step after a first is about 2·√ε times as likely, hence y.
-    pub(crate) fn for_remainder(r: u32) -> Self {
+    fn for_remainder(r: u32) -> Self {
         match r {
             8 => Self::Tuned,
             _ => Self::General { x: 2, y: (r / 2).clamp(2, 5) - 1 },
         }
     }
-}
 
-impl Letters for Selectors {
-    type Letter = Selector;
+    fn number(letter: Selector) -> u64 {
+        letter.into()
+    }
+
+    fn letter(number: u64) -> Option<Selector> {
+        number.try_into().ok()
+    }
 
     #[inline]
     fn rank(letter: Selector) -> u32 {

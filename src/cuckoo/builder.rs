@@ -47,7 +47,7 @@ enum Size {
 }
 
 /// Fingerprints, without selectors, have so many bits.
-const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
+pub(super) const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
 impl<V: Variant> CuckooFilterBuilder<V> {
     pub(super) fn new() -> Self {

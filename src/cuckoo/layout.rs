@@ -25,6 +25,8 @@ const MAX_SLOTS: f64 = (1_u64 << 44) as f64;
 impl CuckooLayout {
     pub(super) const MAX_TABLES: usize = 8;
     pub(super) const MAX_BIN: usize = 8;
+    /// More bins of a table than any machine has memory for.
+    pub(super) const MAX_BINS: u64 = 1 << 44;
 
     /// As many bins as `capacity` keys at this load need.
     pub(super) fn new(

@@ -26,6 +26,7 @@ mod layout;
 mod matching;
 mod operations;
 mod partial;
+mod persist;
 mod place;
 mod rehash;
 mod repair;

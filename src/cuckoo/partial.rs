@@ -41,9 +41,9 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// here with k separate tables of any size, the bins of a key lying one stride apart.
 #[derive(Debug, Clone)]
 pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
-    table: SlotTable<PartialKey>,
+    pub(super) table: SlotTable<PartialKey>,
     hasher: H,
-    len: usize,
+    pub(super) len: usize,
     capacity: usize,
     search: Search<Tag>,
 }

@@ -68,8 +68,18 @@ impl<V: Variant> SlotTable<V> {
     pub(super) fn new(layout: CuckooLayout) -> Result<Self, BuildError> {
         let slots = PackedSlots::new(layout.slots(), layout.width)
             .ok_or_else(|| BuildError::OutOfMemory { bytes: Self::bytes(&layout) })?;
+        Ok(Self::from_slots(slots, layout))
+    }
+
+    /// The table that these slots are; none has a selector other than 0.
+    pub(super) fn from_slots(slots: PackedSlots, layout: CuckooLayout) -> Self {
         let lanes = Lanes::new(&layout, V::SELECTOR_BITS > 0);
-        Ok(Self { slots, layout, lanes, selected: 0, variant: PhantomData })
+        Self { slots, layout, lanes, selected: 0, variant: PhantomData }
+    }
+
+    /// All bytes of the slots.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.slots.as_bytes()
     }
 
     #[inline]

@@ -76,6 +76,18 @@ pub(crate) fn set_meta<S: Shape>(shape: S, block: &mut [u64], meta: Meta) {
     write(block, shape.runends_at(), shape.slots(), meta.runends);
 }
 
+/// Whether the bits that no field has are 0, as they are from the beginning.
+pub(crate) fn gaps_are_empty<S: Shape>(shape: S, block: &[u64]) -> bool {
+    let gaps = [
+        shape.code_at() + shape.code_bits()..shape.runends_at(),
+        shape.runends_at() + shape.slots()..shape.remainders_at(),
+    ];
+    let is_empty = |gap: std::ops::Range<u32>| {
+        gap.clone().step_by(64).all(|at| read(block, at, (gap.end - at).min(64)) == 0)
+    };
+    gaps.into_iter().all(is_empty)
+}
+
 /// Reads the block's offset alone.
 #[inline(always)]
 pub(crate) fn offset(block: &[u64]) -> u32 {

@@ -30,11 +30,11 @@ use super::table::{Place, Run, Table};
 /// ```
 #[derive(Debug, Clone)]
 pub struct QuotientFilter<H = Xxh3> {
-    table: Table,
+    pub(super) table: Table,
     hasher: H,
     capacity: usize,
     /// How many times the table may still double. Each takes one bit from the remainders.
-    doublings: u32,
+    pub(super) doublings: u32,
 }
 
 impl QuotientFilter<Xxh3> {

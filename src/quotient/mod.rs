@@ -9,6 +9,7 @@ mod geometry;
 mod insert;
 mod local_run;
 mod machine;
+mod persist;
 mod questions;
 mod remove;
 mod runs;

@@ -98,15 +98,20 @@ impl Table {
         debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
         debug_assert!(Geometry::REMAINDER_BITS.contains(&remainder_bits));
         let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
-        let blocks = blocks_for(slots, shape);
-        let words = blocks * shape.words();
+        let words = blocks_for(slots, shape) * shape.words();
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
         };
+        Ok(Self::from_words(words, shape, slots, 0))
+    }
+
+    /// The table of `slots` quotients and `len` items that these blocks hold: at least as
+    /// many as an empty one has.
+    pub(super) fn from_words(words: AlignedWords, shape: Geometry, slots: u64, len: usize) -> Self {
         let operations = Operations::choose(Isa::detect(), shape);
         let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
-        let query = operations.query(probe);
-        Ok(Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len: 0 })
+        let (query, blocks) = (operations.query(probe), words.len() / shape.words());
+        Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len }
     }
 
     /// How large [`new`](Self::new) makes a table.
@@ -306,6 +311,10 @@ impl Table {
                 "block {block} has offset {} instead of {offset}",
                 meta.offset
             );
+            ensure!(
+                block::gaps_are_empty(self.shape, self.block(block)),
+                "block {block} has bits in its gaps"
+            );
             for quotient in (0..self.shape.slots()).filter(|&quotient| meta.is_occupied(quotient)) {
                 let home = first_slot + u64::from(quotient);
                 ensure!(home < self.slots, "quotient {home} of {} is occupied", self.slots);
@@ -342,7 +351,7 @@ impl Table {
 }
 
 /// The blocks of so many homes, and one for the tail.
-fn blocks_for(slots: u64, shape: Geometry) -> usize {
+pub(super) fn blocks_for(slots: u64, shape: Geometry) -> usize {
     shape.split(slots - 1).0 + 2
 }
 

@@ -80,7 +80,7 @@ impl TelescopingFilter<Xxh3> {
     }
 }
 
-forward_to_core!(TelescopingFilter);
+forward_to_core!(TelescopingFilter, Telescoping);
 
 /// Asks for a [`TelescopingFilter`].
 ///

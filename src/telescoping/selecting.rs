@@ -7,7 +7,7 @@
 //!
 //! The string has no end, so chunks never repeat.
 
-use crate::coding::{Selector, Selectors};
+use crate::coding::{Letters, Selector, Selectors};
 use crate::hash_string::HashString;
 use crate::quotient::{CHUNKS, HIGHEST_CHUNK, Probe, Table};
 use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
@@ -80,6 +80,10 @@ impl Scheme for Selecting {
 
     const MOVES_REMAINDER: bool = true;
 
+    fn for_remainder(remainder_bits: u32) -> Self {
+        Self { remainder_bits }
+    }
+
     #[inline(always)]
     fn remainder<H: KeyHasher>(&self, value: Selector, key: &HashString<'_, H>) -> u64 {
         chunk(self.remainder_bits, value.into(), key)
@@ -138,6 +142,10 @@ impl Scheme for SelectingExplicitly {
     type Store = ExplicitValues;
 
     const MOVES_REMAINDER: bool = true;
+
+    fn for_remainder(remainder_bits: u32) -> Self {
+        Self { remainder_bits }
+    }
 
     #[inline(always)]
     fn remainder<H: KeyHasher>(&self, value: u8, key: &HashString<'_, H>) -> u64 {

@@ -44,7 +44,7 @@ impl UncompressedTelescopingFilter<Xxh3> {
     }
 }
 
-forward_to_core!(UncompressedTelescopingFilter);
+forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 
 /// Asks for an [`UncompressedTelescopingFilter`].
 ///

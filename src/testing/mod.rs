@@ -1,13 +1,15 @@
-//! Tools for testing stores and filters: seeded randomness, remotes that count, and remotes and dictionaries that fail
-//! before, after or in the middle of acting, that panic, or that lie.
+//! Tools for testing stores and filters: seeded randomness, remotes that count, remotes and dictionaries that fail
+//! before, after or in the middle of acting, that panic, or that lie, and files that are damaged.
 //!
 //! This crate's own tests are built on them; whoever implements [`Remote`](crate::Remote) or
 //! [`Dictionary`](crate::Dictionary) for a store can use them too.
 
 mod counting;
+mod damage;
 mod faults;
 mod random;
 
 pub use counting::{Accesses, CountingRemote, NullRemote};
+pub use damage::Damage;
 pub use faults::{Fault, FaultError, Faults, Faulty};
 pub use random::Random;

@@ -9,6 +9,7 @@ mod analysis;
 mod block;
 mod builder;
 mod geometry;
+mod persist;
 mod table;
 #[cfg(test)]
 mod tests;

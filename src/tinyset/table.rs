@@ -28,15 +28,32 @@ impl Table {
     /// Empty blocks; `None` if the memory is not to be had.
     pub(crate) fn new(geometry: Geometry, blocks: usize) -> Option<Self> {
         let words = AlignedWords::zeroed(geometry.words(blocks)?)?;
-        Some(Self {
+        Some(Self::from_words(geometry, words, blocks, 0, 0))
+    }
+
+    /// The blocks that these words hold, and their sums. There must be as many words as the geometry says.
+    pub(crate) fn from_words(
+        geometry: Geometry,
+        words: AlignedWords,
+        blocks: usize,
+        len: usize,
+        logical: usize,
+    ) -> Self {
+        debug_assert_eq!(Some(words.len()), geometry.words(blocks));
+        Self {
             geometry,
             words,
             blocks,
-            len: 0,
-            logical: 0,
+            len,
+            logical,
             #[cfg(target_arch = "x86_64")]
             line: Line::get(&geometry),
-        })
+        }
+    }
+
+    /// All words.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {

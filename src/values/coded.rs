@@ -6,6 +6,7 @@ use crate::InvariantError;
 use crate::bits::NumberMap;
 use crate::coding::{BlockCode, Letters};
 use crate::error::ensure;
+use crate::format::{Decoder, Encoder, FormatError};
 use crate::quotient::{Run, Table};
 
 use super::{Overflow, ValueStore};
@@ -17,19 +18,20 @@ pub(crate) struct CodedValues<L: Letters> {
     overflow: Overflow,
     /// Blocks whose values do not fit into their code, which is the mark instead: the slots (by their number in
     /// the block, ascending) whose values are not initial.
-    spilled: NumberMap<Box<[Entry<L>]>>,
-    adapted: usize,
+    pub(super) spilled: NumberMap<Box<[SideEntry<L>]>>,
+    pub(super) adapted: usize,
     /// At least the [rank](Letters::rank) of every value.
-    highest: u32,
+    pub(super) highest: u32,
 }
 
-type Entry<L> = (u8, <L as Letters>::Letter);
+/// A slot of a spilled block by its number in the block, and its value.
+pub(super) type SideEntry<L> = (u8, <L as Letters>::Letter);
 
 /// Where the values of one block are to be read.
 enum Place<'a, L: Letters> {
     Initial,
     Code(u64),
-    Side(&'a [Entry<L>]),
+    Side(&'a [SideEntry<L>]),
 }
 
 impl<L: Letters> CodedValues<L> {
@@ -114,6 +116,8 @@ fn value_in<V: Copy + Default>(entries: &[(u8, V)], slot: u32) -> V {
 
 impl<L: Letters> ValueStore for CodedValues<L> {
     type Value = L::Letter;
+
+    const CODED: bool = true;
 
     #[inline]
     fn all_initial(&self, table: &Table, mut blocks: RangeInclusive<usize>) -> bool {
@@ -203,7 +207,7 @@ impl<L: Letters> ValueStore for CodedValues<L> {
 
     fn memory_bits(&self) -> usize {
         // A place of the map is a number, a pointer with a length, and a byte of the map's own.
-        let map = self.spilled.capacity() * (size_of::<(u64, Box<[Entry<L>]>)>() + 1);
+        let map = self.spilled.capacity() * (size_of::<(u64, Box<[SideEntry<L>]>)>() + 1);
         let entries = self.spilled.values().map(|entries| size_of_val(&**entries)).sum::<usize>();
         8 * (map + entries)
     }
@@ -234,5 +238,13 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         ensure!(highest <= self.highest, "a value of rank {highest} beyond the highest, {}", self.highest);
         ensure!(adapted == self.adapted, "{adapted} adapted slots, {} counted", self.adapted);
         Ok(())
+    }
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        self.encode_values(encoder)
+    }
+
+    fn decode(table: &Table, overflow: Overflow, decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        Self::decode_values(table, overflow, decoder)
     }
 }

@@ -3,35 +3,33 @@
 use std::ops::RangeInclusive;
 
 use crate::InvariantError;
+use crate::bits::AlignedWords;
 use crate::error::ensure;
+use crate::format::{Decoder, Encoder, FormatError};
 use crate::quotient::{Run, Table};
 
 use super::{Overflow, ValueStore};
 
 /// A byte for every slot.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct ExplicitValues {
-    /// By slot. Slots behind the end (the table's tail may grow) have value 0.
-    values: Vec<u8>,
-    adapted: usize,
+    /// Bytes, by slot. Slots behind the end (the table's tail may grow) have value 0, and so have bytes that are no slot's.
+    pub(super) values: AlignedWords,
+    pub(super) adapted: usize,
     /// No value is or was larger.
-    largest: u8,
+    pub(super) largest: u8,
 }
 
 impl ExplicitValues {
     /// Zeros for all slots of `table`; `None` if the memory is not to be had.
     pub(crate) fn new(table: &Table) -> Option<Self> {
-        let len = usize::try_from(table.physical_slots()).ok()?;
-        let mut values: Vec<u8> = Vec::new();
-        values.try_reserve_exact(len).ok()?;
-        values.resize(len, 0);
-        Some(Self { values, adapted: 0, largest: 0 })
+        Some(Self { values: AlignedWords::zeroed(words_for(table)?)?, adapted: 0, largest: 0 })
     }
 
     /// The value of a slot.
     #[inline(always)]
     pub(crate) fn get(&self, slot: u64) -> u8 {
-        self.values.get(slot as usize).copied().unwrap_or(0)
+        self.values.as_bytes().get(slot as usize).copied().unwrap_or(0)
     }
 
     /// No value is or was larger.
@@ -44,11 +42,14 @@ impl ExplicitValues {
 impl ValueStore for ExplicitValues {
     type Value = u8;
 
+    const CODED: bool = false;
+
     #[inline]
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool {
         let per_block = table.slots_per_block() as usize;
         let span = blocks.start() * per_block..(blocks.end() + 1) * per_block;
-        self.adapted == 0 || self.values.iter().take(span.end).skip(span.start).all(|&value| value == 0)
+        self.adapted == 0
+            || self.values.as_bytes().iter().take(span.end).skip(span.start).all(|&value| value == 0)
     }
 
     /// Such a table has no codes, so all of them are 0.
@@ -73,10 +74,10 @@ impl ValueStore for ExplicitValues {
     }
 
     fn store(&mut self, table: &mut Table, block: usize, values: &[u8]) -> bool {
-        if self.values.len() < table.physical_slots() as usize {
-            self.values.resize(table.physical_slots() as usize, 0);
+        if let Some(words) = words_for(table).filter(|&words| words > self.values.len()) {
+            self.values.grow(words);
         }
-        let old = &mut self.values[block * values.len()..][..values.len()];
+        let old = &mut self.values.as_bytes_mut()[block * values.len()..][..values.len()];
         let adapted = |values: &[u8]| values.iter().filter(|&&value| value != 0).count();
         self.adapted = self.adapted + adapted(values) - adapted(old);
         self.largest = values.iter().copied().fold(self.largest, u8::max);
@@ -102,16 +103,31 @@ impl ValueStore for ExplicitValues {
     }
 
     fn memory_bits(&self) -> usize {
-        8 * self.values.capacity()
+        64 * self.values.len()
     }
 
     fn verify(&self, table: &Table) -> Result<(), InvariantError> {
-        let adapted = self.values.iter().filter(|&&value| value != 0).count();
+        let values = self.values.as_bytes();
+        let adapted = values.iter().filter(|&&value| value != 0).count();
         ensure!(adapted == self.adapted, "{adapted} adapted slots, {} counted", self.adapted);
-        let largest = self.values.iter().max().copied().unwrap_or(0);
+        let largest = values.iter().max().copied().unwrap_or(0);
         ensure!(largest <= self.largest, "value {largest} is larger than {}", self.largest);
-        let (values, slots) = (self.values.len() as u64, table.physical_slots());
-        ensure!(values <= slots, "{values} values for {slots} slots");
+        let slots = table.physical_slots();
+        let fits = words_for(table).is_some_and(|words| self.values.len() <= words);
+        ensure!(fits, "{} values for {slots} slots", values.len());
         Ok(())
     }
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        self.encode_values(encoder)
+    }
+
+    fn decode(table: &Table, _: Overflow, decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        Self::decode_values(table, decoder)
+    }
+}
+
+/// The words that have a byte for every slot of a table.
+fn words_for(table: &Table) -> Option<usize> {
+    Some(usize::try_from(table.physical_slots()).ok()?.div_ceil(size_of::<u64>()))
 }

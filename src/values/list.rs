@@ -29,6 +29,16 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
+    /// As they are written to files.
+    pub(super) fn to_numbers(self) -> [u64; 2] {
+        [self.generation.into(), self.kept.into()]
+    }
+
+    /// As they were written.
+    pub(super) fn from_numbers(generation: u16, kept: u32) -> Self {
+        Self { generation, kept }
+    }
+
     /// The address of a quotient.
     #[inline(always)]
     pub(super) fn of(self, quotient: u64) -> u64 {

@@ -18,6 +18,7 @@ mod grow;
 mod list;
 mod matching;
 mod parameters;
+mod persist;
 mod plan;
 mod renew;
 mod resync;
@@ -28,6 +29,7 @@ mod update;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use crate::format::{Decoder, Encoder, FormatError};
 use crate::hash_string::HashString;
 use crate::quotient::{Probe, Run, Table};
 use crate::{InvariantError, KeyHasher};
@@ -53,6 +55,9 @@ pub enum Overflow {
 pub(crate) trait ValueStore: Clone + fmt::Debug {
     /// The value of one slot; the default is the initial one.
     type Value: Copy + Default + PartialEq + fmt::Debug;
+
+    /// Whether its table has codes.
+    const CODED: bool;
 
     /// Whether all values of these blocks are initial. Cheap: says so of code 0 without decoding.
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool;
@@ -90,6 +95,12 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
 
     /// Checks what can be checked without the remote.
     fn verify(&self, table: &Table) -> Result<(), InvariantError>;
+
+    /// Writes what is not in the table.
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
+
+    /// Reads what is not in the table.
+    fn decode(table: &Table, overflow: Overflow, decoder: &mut Decoder<'_>) -> Result<Self, FormatError>;
 }
 
 /// The value of a scheme.
@@ -102,6 +113,9 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
 
     /// Whether the remainder of a slot changes with its value.
     const MOVES_REMAINDER: bool;
+
+    /// The scheme for remainders of so many bits.
+    fn for_remainder(bits: u32) -> Self;
 
     /// The remainder of a slot that holds `key` and has this value.
     fn remainder<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> u64;

@@ -114,7 +114,25 @@ pub(crate) use common_parameters;
 
 /// Implements the traits of a filter by its field `core`, and the methods that have no trait.
 macro_rules! forward_to_core {
-    ($filter:ident) => {
+    ($filter:ident, $kind:ident) => {
+        /// Parameters: quotients, remainder bits, blocks, growable, overflow, address generation, kept doublings.
+        impl<H: $crate::KeyHasher> $crate::format::Persist for $filter<H> {
+            const KIND: $crate::format::Kind = $crate::format::Kind::$kind;
+
+            fn encode(
+                &self,
+                encoder: &mut $crate::format::Encoder<'_>,
+            ) -> Result<(), $crate::format::FormatError> {
+                self.core.encode(encoder)
+            }
+
+            fn decode(
+                decoder: &mut $crate::format::Decoder<'_>,
+            ) -> Result<Self, $crate::format::FormatError> {
+                Ok(Self { core: $crate::values::Core::decode(decoder)? })
+            }
+        }
+
         impl<H: $crate::KeyHasher> $crate::Filter for $filter<H> {
             type Hasher = H;
             type Place = $crate::quotient::Place;

@@ -1,0 +1,69 @@
+//! Filters that last: one file format for all of them.
+//!
+//! [`Persist`] writes and reads filters as streams, bytes and files, and opens them on a [`Region`] (a memory map, say)
+//! without reading them. [`inspect`] says what a file holds, [`check`] whether it is intact. `docs/formats.md` draws the
+//! format.
+//!
+//! ```text
+//! | header       | checksums of the chunks, | payload: sections, each padded   |
+//! | (192 bytes)  | padded to a cache line   | to a cache line                  |
+//! ```
+//!
+//! Everything is little-endian. A payload is cut into chunks of 64 KiB, and damage is found chunk by chunk while
+//! reading. Since the sections begin on cache lines, a file that is mapped into memory is the filter.
+
+mod decoder;
+mod encoder;
+mod error;
+mod header;
+mod kind;
+mod options;
+mod persist;
+mod save;
+#[cfg(feature = "serde")]
+mod serde;
+mod source;
+
+use std::io::Read;
+
+pub use crate::bits::Region;
+pub use decoder::Decoder;
+pub(crate) use decoder::{flag, in_range, number, unsound};
+pub use encoder::Encoder;
+pub use error::FormatError;
+pub use header::Header;
+pub(crate) use header::reseal;
+pub use kind::{Kind, UnknownKind};
+pub use options::{ReadOptions, WriteOptions};
+pub use persist::Persist;
+
+/// The version that is written, and the newest one that is read.
+pub const VERSION: u16 = 1;
+
+/// Reads the header of a file and nothing else: what filter it is, and how large.
+///
+/// ```
+/// use besom::format::{Kind, Persist, inspect};
+/// use besom::TinySet;
+///
+/// let bytes = TinySet::with_capacity(100)?.to_bytes(&Default::default())?;
+/// let header = inspect(&mut &bytes[..])?;
+/// assert_eq!((header.kind, header.capacity), (Kind::TinySet, 100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// [`FormatError`] if this is no header of a file of this format.
+pub fn inspect(reader: &mut impl Read) -> Result<Header, FormatError> {
+    Header::read(reader)
+}
+
+/// Reads a filter of any kind to its end and checks header and checksums: whether it is as it was written.
+///
+/// # Errors
+///
+/// [`FormatError`] says what is damaged, and where.
+pub fn check(reader: &mut impl Read) -> Result<Header, FormatError> {
+    decoder::check(reader)
+}

@@ -1,0 +1,78 @@
+//! What whoever writes or reads a filter may choose.
+
+use crate::Seed;
+
+/// How a filter is written.
+///
+/// ```
+/// use besom::format::{Persist, ReadOptions, WriteOptions};
+/// use besom::{Filter, Insert, QuotientFilter};
+///
+/// let mut filter = QuotientFilter::builder().capacity(100).seed(42_u64).build()?;
+/// filter.insert("key")?;
+/// // The file may be published, the seed may not.
+/// let bytes = filter.to_bytes(&WriteOptions::new().generation(3).include_seed(false))?;
+/// assert!(QuotientFilter::<besom::Xxh3>::from_bytes(&bytes, &ReadOptions::new()).is_err());
+/// let (read, header) = QuotientFilter::<besom::Xxh3>::from_bytes(&bytes, &ReadOptions::new().seed(42_u64))?;
+/// assert!(read.contains("key"));
+/// assert_eq!((header.generation, header.seed), (3, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteOptions {
+    pub(super) generation: u64,
+    pub(super) include_seed: bool,
+}
+
+impl WriteOptions {
+    /// Generation 0, with the seed.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { generation: 0, include_seed: true }
+    }
+
+    /// A number that belongs to the user: which state of the data the filter stands for, say. 0 unless given.
+    #[must_use]
+    pub fn generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
+        self
+    }
+
+    /// Whether the seed is written; it is unless this says otherwise. Without it the file cannot be read unless the
+    /// reader knows the seed, and whoever has only the file cannot aim at the filter.
+    ///
+    /// The file then holds 64 bits that tell the right seed from a wrong one: seeds that can be guessed, such as small
+    /// numbers, can be confirmed with them.
+    #[must_use]
+    pub fn include_seed(mut self, include: bool) -> Self {
+        self.include_seed = include;
+        self
+    }
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How a filter is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    pub(super) seed: Option<Seed>,
+}
+
+impl ReadOptions {
+    /// With the seed that is in the file.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With this seed, which must be the one that the filter was made with.
+    #[must_use]
+    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
+        self.seed = Some(seed.into());
+        self
+    }
+}

@@ -1,0 +1,143 @@
+//! The trait of filters that can be written and read.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use super::{
+    Decoder, Encoder, FormatError, Header, Kind, ReadOptions, Region, WriteOptions, decoder, encoder, save,
+};
+use crate::Filter;
+
+/// A filter that lasts: it can be written to files, streams and bytes, and read from them.
+///
+/// The same filter always gives the same bytes, on every platform and in every version that has this
+/// [format version](super::VERSION). Reading checks everything: what comes back is a filter whose
+/// [`verify`](Filter::verify) holds, or an error. [`open`](Self::open) alone checks only the header.
+///
+/// ```
+/// use besom::format::{Persist, ReadOptions, WriteOptions};
+/// use besom::{Filter, Insert, QuotientFilter};
+///
+/// let mut filter = QuotientFilter::with_capacity(1000)?;
+/// filter.insert("key")?;
+/// let path = std::env::temp_dir().join(format!("besom-example-{}", std::process::id()));
+/// filter.save(&path, &WriteOptions::new().generation(7))?;
+///
+/// let (loaded, header) = QuotientFilter::<besom::Xxh3>::load(&path, &ReadOptions::new())?;
+/// assert!(loaded.contains("key"));
+/// assert_eq!(header.generation, 7);
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Persist: Filter + Sized {
+    /// Which filter it is.
+    const KIND: Kind;
+
+    /// Hands all parts of the filter to the encoder. Called twice for one file, and must do the same both times.
+    ///
+    /// # Errors
+    ///
+    /// What the encoder says.
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
+
+    /// The filter whose parts come from the decoder, in the order in which they were handed to the encoder.
+    ///
+    /// Checks everything that it takes to build the filter and to call its other functions without harm, but does not walk
+    /// it: what [`verify`](Filter::verify) checks is checked there.
+    ///
+    /// # Errors
+    ///
+    /// What the decoder says, and whatever is wrong with the parts.
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError>;
+
+    /// Writes the filter. Nothing is sought back for, so any writer will do.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Io`] if the writer fails.
+    fn write_to(&self, writer: &mut impl Write, options: &WriteOptions) -> Result<(), FormatError> {
+        encoder::write(self, writer, options)
+    }
+
+    /// Reads a filter, and not a byte more: what follows it in the stream is left there.
+    ///
+    /// Every chunk is checked before it is used. No more memory is taken than three times what has arrived, and a constant.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] says what is wrong with the input.
+    fn read_from(reader: &mut impl Read, options: &ReadOptions) -> Result<(Self, Header), FormatError> {
+        decoder::read(reader, None, options)
+    }
+
+    /// The filter as bytes.
+    ///
+    /// # Errors
+    ///
+    /// None that can be helped: memory grows like that of a `Vec`.
+    fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>, FormatError> {
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes, options)?;
+        Ok(bytes)
+    }
+
+    /// Reads a filter from all of these bytes. No more memory is taken than they take, and a constant.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] says what is wrong with the bytes.
+    fn from_bytes(bytes: &[u8], options: &ReadOptions) -> Result<(Self, Header), FormatError> {
+        read_all(&mut &*bytes, bytes.len() as u64, options)
+    }
+
+    /// Writes the filter to a file, in the place of the one that may be there.
+    ///
+    /// Whatever happens, power failures included, the file is the old one or the new one: the bytes go to a file
+    /// beside it (`.name.….new`, which may stay behind if the process is killed), are synced, and take the name then.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Io`]. The file is the old one then, unless only syncing its directory failed.
+    fn save(&self, path: impl AsRef<Path>, options: &WriteOptions) -> Result<(), FormatError> {
+        save::replace(path.as_ref(), |file| encoder::write(self, file, options))
+    }
+
+    /// Reads a filter from a file that holds nothing else. No more memory is taken than the file is long, and a constant.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] says what is wrong with the file.
+    fn load(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Self, Header), FormatError> {
+        let mut file = File::open(path)?;
+        let len = file.metadata()?.len();
+        read_all(&mut file, len, options)
+    }
+
+    /// A filter that answers straight from a region, which is not read before it is asked for.
+    ///
+    /// **Nothing but the header is checked.** On a file that is damaged or was made by somebody else, answers may be
+    /// wrong, keys may be missing and operations may panic, although memory stays safe. [`check`](super::check) finds
+    /// damage; [`verify`](Filter::verify) finds what checksums do not.
+    ///
+    /// The first insertion, removal or repair copies what it changes into memory; the region never changes. Parts that do
+    /// not begin on a cache line, since the region itself does not, are copied at once.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] says what is wrong with the header, or with the length of the region.
+    fn open(region: &Region, options: &ReadOptions) -> Result<(Self, Header), FormatError> {
+        decoder::open(region, options)
+    }
+}
+
+/// Reads a filter from an input of known length that holds nothing else.
+fn read_all<F: Persist>(
+    reader: &mut dyn Read,
+    len: u64,
+    options: &ReadOptions,
+) -> Result<(F, Header), FormatError> {
+    let (filter, header) = decoder::read(reader, Some(len), options)?;
+    decoder::exact_length(&header, len)?;
+    Ok((filter, header))
+}

@@ -1,0 +1,74 @@
+//! Filters as values of the serde data model: the bytes of their files, seed included.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+
+use super::{Persist, ReadOptions, WriteOptions};
+use crate::{
+    BlockedBloomFilter, BloomFilter, ExtensionFilter, KeyHasher, PartialKeyCuckooFilter, QuotientFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+};
+
+fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {
+    let bytes = filter.to_bytes(&WriteOptions::new()).map_err(ser::Error::custom)?;
+    serializer.serialize_bytes(&bytes)
+}
+
+fn deserialize<'de, F: Persist, D: Deserializer<'de>>(deserializer: D) -> Result<F, D::Error> {
+    deserializer.deserialize_bytes(Bytes(PhantomData))
+}
+
+/// Takes bytes, or a sequence of them from formats that have no bytes.
+struct Bytes<F>(PhantomData<F>);
+
+impl<'de, F: Persist> Visitor<'de> for Bytes<F> {
+    type Value = F;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the bytes of a filter of kind {}", F::KIND)
+    }
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<F, E> {
+        let (filter, _) = F::from_bytes(bytes, &ReadOptions::new()).map_err(E::custom)?;
+        Ok(filter)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<F, A::Error> {
+        // Grows with what arrives: the length that a sequence says it has is not to be relied on.
+        let mut bytes = Vec::new();
+        while let Some(byte) = sequence.next_element()? {
+            bytes.push(byte);
+        }
+        self.visit_bytes(&bytes)
+    }
+}
+
+macro_rules! as_bytes {
+    ($($filter:ty,)*) => {$(
+        impl<H: KeyHasher> Serialize for $filter {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serialize(self, serializer)
+            }
+        }
+
+        impl<'de, H: KeyHasher> Deserialize<'de> for $filter {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserialize(deserializer)
+            }
+        }
+    )*};
+}
+
+as_bytes! {
+    BlockedBloomFilter<H>,
+    BloomFilter<H>,
+    ExtensionFilter<H>,
+    PartialKeyCuckooFilter<H>,
+    QuotientFilter<H>,
+    TelescopingFilter<H>,
+    TinySet<H>,
+    UncompressedTelescopingFilter<H>,
+}

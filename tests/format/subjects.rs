@@ -1,0 +1,226 @@
+//! Every kind of filter in many states, with the keys that it must know.
+
+use std::marker::PhantomData;
+
+use besom::format::Persist;
+use besom::{
+    Adaptive, BlockedBloomFilter, BloomFilter, ExtensionFilter, Filter, Growable, Insert, KeyHasher,
+    MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter,
+};
+
+/// A filter, and the keys that it must know.
+pub(crate) struct State<F> {
+    pub(crate) filter: F,
+    pub(crate) keys: Vec<u64>,
+}
+
+/// One kind of filter.
+pub(crate) trait Subject {
+    type Filter: Persist + Clone + Send + Sync;
+
+    /// Filters of this capacity in every state that their operations lead to; the last one has most in it.
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>>;
+
+    /// Changes the filter in a way that shows; `None` if it cannot be changed without more.
+    fn change(filter: &mut Self::Filter);
+}
+
+/// Empty, half full, full.
+fn filled<F: Insert + Clone>(mut filter: F) -> Vec<State<F>> {
+    let mut states = vec![State { filter: filter.clone(), keys: Vec::new() }];
+    let capacity = filter.capacity() as u64;
+    let steps = [0..capacity / 2, capacity / 2..capacity];
+    let mut keys = Vec::new();
+    for step in steps {
+        for key in step {
+            filter.insert(&key).unwrap();
+            keys.push(key);
+        }
+        states.push(State { filter: filter.clone(), keys: keys.clone() });
+    }
+    states
+}
+
+/// The last state after the removal of every other key.
+fn removed<F: Remove + Clone>(states: &mut Vec<State<F>>) {
+    let State { filter, keys } = states.last().unwrap();
+    let (mut filter, mut kept) = (filter.clone(), Vec::new());
+    for (index, &key) in keys.iter().enumerate() {
+        if index % 2 == 0 {
+            assert!(filter.remove(&key).unwrap());
+        } else {
+            kept.push(key);
+        }
+    }
+    let at = states.len() - 1;
+    states.insert(at, State { filter, keys: kept });
+}
+
+macro_rules! subject {
+    ($(#[$doc:meta])* $name:ident, $filter:ident, $states:expr) => {
+        $(#[$doc])*
+        pub(crate) struct $name<H>(PhantomData<H>);
+
+        impl<H: KeyHasher> Subject for $name<H> {
+            type Filter = $filter<H>;
+
+            fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+                let states: fn(usize, u64) -> Vec<State<Self::Filter>> = $states;
+                states(capacity, seed)
+            }
+
+            fn change(filter: &mut Self::Filter) {
+                let (before, mut key) = (filter.len(), 1_u64 << 40);
+                filter.clear();
+                while filter.is_empty() || filter.len() < before / 2 {
+                    filter.insert(&key).unwrap();
+                    key += 1;
+                }
+            }
+        }
+    };
+}
+
+subject!(Bloom, BloomFilter, |capacity, seed| {
+    let rate = [0.3, 0.01, 1.0 / 256.0][seed as usize % 3];
+    let builder = BloomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    filled(builder.hasher::<H>().build().unwrap())
+});
+
+subject!(BlockedBloom, BlockedBloomFilter, |capacity, seed| {
+    let rate = [0.1, 0.01, 0.0001][seed as usize % 3];
+    let builder = BlockedBloomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    filled(builder.hasher::<H>().build().unwrap())
+});
+
+subject!(CuckooPartial, PartialKeyCuckooFilter, |capacity, seed| {
+    let shape = [(2, 4), (4, 1), (3, 2)][seed as usize % 3];
+    let builder = PartialKeyCuckooFilter::builder().shape(shape.0, shape.1).max_load(0.8);
+    let mut states = filled(builder.capacity(capacity).seed(seed).hasher::<H>().build().unwrap());
+    removed(&mut states);
+    states
+});
+
+subject!(Tiny, TinySet, |capacity, seed| {
+    let bits = [512, 256, 100, 1000][seed as usize % 4];
+    let builder = TinySet::builder().capacity(capacity).seed(seed).block_bits(bits);
+    let mut states = filled(builder.clone().hasher::<H>().build().unwrap());
+    let mut with_removal = filled(builder.removal(true).hasher::<H>().build().unwrap());
+    removed(&mut with_removal);
+    states.extend(with_removal);
+    states
+});
+
+subject!(Quotient, QuotientFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.2, 1e-5][seed as usize % 3];
+    let builder = QuotientFilter::builder().seed(seed).false_positive_rate(rate);
+    let builder = builder.hasher::<H>().capacity(capacity);
+    let grown = builder.clone().growable_to(4 * capacity).build().unwrap();
+    let mut states = filled(builder.build().unwrap());
+    removed(&mut states);
+    let State { mut filter, mut keys } = State { filter: grown, keys: Vec::new() };
+    for key in 0..3 * capacity as u64 {
+        filter.insert(&key).unwrap();
+        keys.push(key);
+    }
+    states.push(State { filter, keys });
+    states
+});
+
+/// Empty, full, repaired, repaired more, and after the removal of every third key.
+fn adapted<F: Adaptive + Clone>(mut filter: F, repairs: u64) -> (Vec<State<F>>, MemoryRemote) {
+    let mut remote = MemoryRemote::new();
+    let mut states = vec![State { filter: filter.clone(), keys: Vec::new() }];
+    let mut keys: Vec<u64> = (0..filter.capacity() as u64).collect();
+    for key in &keys {
+        filter.insert(key, &mut remote).unwrap();
+    }
+    states.push(State { filter: filter.clone(), keys: keys.clone() });
+    for round in 0..2 {
+        for key in (1 << 30) + round * repairs..(1 << 30) + (round + 1) * repairs {
+            if filter.contains(&key) {
+                filter.adapt(&key, &mut remote).unwrap();
+            }
+        }
+        states.push(State { filter: filter.clone(), keys: keys.clone() });
+    }
+    for key in keys.extract_if(.., |key| *key % 3 == 0) {
+        assert!(filter.remove(&key, &mut remote).unwrap());
+    }
+    states.push(State { filter, keys });
+    (states, remote)
+}
+
+/// The last state once more after it has doubled.
+fn doubled<F: Adaptive + Growable + Clone>(
+    (mut states, mut remote): (Vec<State<F>>, MemoryRemote),
+) -> Vec<State<F>> {
+    let State { filter, keys } = states.last().unwrap();
+    let (mut filter, keys) = (filter.clone(), keys.clone());
+    filter.grow(&mut remote).unwrap();
+    states.push(State { filter, keys });
+    states
+}
+
+macro_rules! adaptive_subject {
+    ($name:ident, $filter:ident $(<$variant:ident>)?, $states:expr) => {
+        pub(crate) struct $name<H>(PhantomData<H>);
+
+        impl<H: KeyHasher> Subject for $name<H> {
+            type Filter = $filter<$($variant,)? H>;
+
+            fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+                let states: fn(usize, u64) -> Vec<State<Self::Filter>> = $states;
+                states(capacity, seed)
+            }
+
+            fn change(filter: &mut Self::Filter) {
+                let (keys, mut remote) = (1.max(filter.len() as u64 / 2), MemoryRemote::new());
+                filter.clear(&mut remote).unwrap();
+                for key in (1 << 40)..(1 << 40) + keys {
+                    filter.insert(&key, &mut remote).unwrap();
+                }
+            }
+        }
+    };
+}
+
+adaptive_subject!(Telescoping, TelescopingFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
+    let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
+    let builder = TelescopingFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
+    doubled(adapted(filter, 20 * capacity as u64))
+});
+
+adaptive_subject!(TelescopingUncompressed, UncompressedTelescopingFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
+    let builder = UncompressedTelescopingFilter::builder().capacity(capacity).false_positive_rate(rate);
+    let filter = builder.seed(seed).growable().hasher::<H>().build().unwrap();
+    doubled(adapted(filter, 5 * capacity as u64))
+});
+
+adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
+    let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
+    let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
+    doubled(adapted(filter, 20 * capacity as u64))
+});
+
+/// Calls a generic function for every subject, with both hash functions.
+#[macro_export]
+macro_rules! for_every_subject {
+    ($check:ident $(, $argument:expr)*) => {
+        for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
+            Telescoping TelescopingUncompressed Extension)
+    };
+    (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
+        $(for_every_subject!(@@ $check, $arguments, $subject);)*
+    };
+    (@@ $check:ident, ($($argument:expr),*), $subject:ident) => {
+        $check::<$crate::subjects::$subject<besom::Xxh3>>($($argument),*);
+        $check::<$crate::subjects::$subject<besom::SipHash>>($($argument),*);
+    };
+}
