@@ -119,8 +119,9 @@ pub enum AdaptiveError<E> {
     Remote(#[source] E),
     /// The remote does not hold the keys that the filter stored there.
     #[error(
-        "the remote holds {found} keys at address {address} where the filter knows of {expected}; \
-         it belongs to another filter or has lost writes: rebuild the filter from the stored keys"
+        "the remote's list at address {address} is not the filter's: it has {found} keys where the filter knows of \
+         {expected}, or others; a write was lost or made twice, or it is another filter's: resync the address, or \
+         rebuild the filter from the stored keys"
     )]
     Inconsistent {
         /// The remote address that was read.

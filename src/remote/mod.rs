@@ -58,8 +58,8 @@ pub enum Change<'k> {
 ///
 /// | filters | address | list |
 /// |---|---|---|
-/// | quotient based | the quotient of the key | in the order of the run: rank in the list = rank in the run |
-/// | cuckoo based | the slot number | one key |
+/// | quotient based | the quotient of the key, without the bits that later doublings added; generations of addresses in the upper bits | in the order of the runs: rank in the list = rank in the run, among the keys of a quotient |
+/// | cuckoo based | the slot number, or that plus the number of slots after every other rehash | one key |
 /// | Bloom filters and other cascades | a range of home cells, one for every 128 keys | all keys at home there |
 ///
 /// Three methods: one reads a list, one makes a group of changes that succeeds or fails as a whole, one reads everything.
