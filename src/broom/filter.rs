@@ -182,6 +182,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     /// An insertion without growth.
+    #[inline]
     pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
         let fingerprint = self.local.fingerprint(self.digest(key));
         match self.local.find(&fingerprint) {
@@ -191,6 +192,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
+    #[inline]
     fn insert_freely<R: Remote>(
         &mut self,
         key: &[u8],
@@ -209,6 +211,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     /// An insertion of a key that a stored fingerprint is a prefix of: the key itself, or a collision.
+    #[inline(never)]
     fn insert_colliding<R: Remote>(
         &mut self,
         key: &[u8],

@@ -168,12 +168,15 @@ impl Level {
 
     /// Whether a fingerprint of this quotient can be inserted without a slot at or beyond `end`. Then the memory for
     /// it is there.
+    #[inline]
     pub(super) fn make_room(&mut self, quotient: u64, end: u64) -> bool {
         let gap = self.table.gap(quotient);
-        gap.end < end && self.table.extend_tail(gap.end).is_ok()
+        let here = gap.end < self.table.physical_slots();
+        gap.end < end && (here || self.table.extend_tail(gap.end).is_ok())
     }
 
     /// Inserts a fingerprint that [room](Self::make_room) was made for.
+    #[inline]
     pub(super) fn insert(&mut self, baseline: Baseline, string: BitString) {
         let Ok(shift) = self.table.insert(baseline.quotient, baseline.remainder) else {
             debug_assert!(false, "room was made for the fingerprint");

@@ -115,6 +115,7 @@ impl<H: KeyHasher> Local<H> {
     }
 
     /// [`find`](Self::find) on one level only.
+    #[inline]
     fn find_on(&self, key: &Fingerprint, site: Site) -> Option<Spot> {
         match (site, &self.elsewhere) {
             (Site::Primary, _) => self.primary.find(key.baseline, key.tail).map(Spot::Primary),
@@ -160,6 +161,7 @@ impl<H: KeyHasher> Local<H> {
 
     /// Where a newcomer can go, the primary table first; `None` if there is no place at all. The memory for it is
     /// there then, and [`place`](Self::place) cannot fail as long as nothing else is placed.
+    #[inline]
     pub(super) fn site(&mut self, key: &Fingerprint) -> Option<Site> {
         let quotient = key.quotient();
         let partial = self.remainders.rest_bits > 0 && self.primary.has_partial_collision(key.baseline);
@@ -180,6 +182,7 @@ impl<H: KeyHasher> Local<H> {
 
     /// Stores a fingerprint with so many adaptivity bits at its [site](Self::site), or where it was
     /// [taken](Self::take) from.
+    #[inline]
     pub(super) fn place(&mut self, key: &Fingerprint, len: u32, site: Site) {
         let string = key.tail.prefix(len);
         match (site, &mut self.elsewhere) {
