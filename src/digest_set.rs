@@ -1,6 +1,7 @@
 //! An exact set of digests: what a filter falls back on when it must tell keys apart for certain.
 
 use crate::Digest;
+use crate::format::{FormatError, unsound};
 
 /// A set of digests in one open-addressed array: 20 to 30 bytes each.
 ///
@@ -87,6 +88,41 @@ impl DigestSet {
     /// All digests, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Digest> {
         self.slots.iter().copied().filter(|&digest| digest != FREE).chain(self.zero.then_some(FREE))
+    }
+
+    /// All digests as words, in ascending order: equal sets give equal words.
+    pub(crate) fn to_words(&self) -> Vec<u64> {
+        let mut digests: Vec<u128> = self.iter().map(Digest::to_u128).collect();
+        digests.sort_unstable();
+        digests.into_iter().map(Digest::from_u128).flat_map(|Digest { hi, lo }| [hi, lo]).collect()
+    }
+
+    /// The set that these words are.
+    pub(crate) fn from_words(words: &[u64]) -> Result<Self, FormatError> {
+        let mut set = Self::default();
+        let digests = words.as_chunks::<2>().0;
+        set.reserve(digests.len()).map_err(|bytes| FormatError::OutOfMemory { bytes })?;
+        let mut last = None;
+        for digest in digests.iter().map(|&[hi, lo]| Digest { hi, lo }) {
+            if last.replace(digest.to_u128()).is_some_and(|last| last >= digest.to_u128()) {
+                return Err(unsound("digests that are not in order"));
+            }
+            if digest != FREE && set.is_far(digest) {
+                return Err(unsound("digests that no hash function makes"));
+            }
+            set.insert(digest);
+        }
+        Ok(set)
+    }
+
+    /// Whether a digest would come to lie so far from its home as never happens unless somebody chooses digests to
+    /// make queries slow. At four fifths full, a place k behind home is reached with probability e^(−0.023·k).
+    fn is_far(&self, digest: Digest) -> bool {
+        const FAR: usize = 2048;
+        let home = self.home(digest);
+        let taken = |&slot: &usize| self.slots[slot] != FREE && self.slots[slot] != digest;
+        let run = std::iter::successors(Some(home), |&slot| Some(self.after(slot)));
+        run.take(FAR).take_while(taken).count() == FAR
     }
 
     /// Forgets all digests and gives the memory back.

@@ -35,6 +35,7 @@
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | one small block per operation | [`TinySet`] |
+//! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
 //!

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::digest_set::DigestSet;
 use crate::error::ensure;
+use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, number};
 use crate::{
     Adaptation, BloomFilter, BloomFilterBuilder, BuildError, Digest, Filter, FilterStats, FullError, Insert,
     InvariantError, Key, KeyHasher, Seed, Xxh3,
@@ -208,6 +209,25 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
         let listed = self.whitelist.iter().all(|digest| self.bloom.contains_digest(digest));
         ensure!(listed, "a listed false positive is none");
         Ok(())
+    }
+}
+
+/// Parameters: those of the Bloom filter. Sections: the bound, how many false positives are listed, repairs made; the words
+/// of the Bloom filter; the digests of the false positives in ascending order.
+impl<H: KeyHasher> Persist for WhitelistFilter<H> {
+    const KIND: Kind = Kind::Whitelist;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        encoder.words(&[self.bound as u64, self.whitelist.len() as u64, self.adaptations])?;
+        self.bloom.encode(encoder)?;
+        Ok(encoder.words(&self.whitelist.to_words())?)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        let [bound, listed, adaptations] = decoder.counts(["bound", "false positives listed", "repairs"])?;
+        let bloom = BloomFilter::decode(decoder)?;
+        let whitelist = DigestSet::from_words(&decoder.words(2 * listed)?)?;
+        Ok(Self { bloom, whitelist, bound: number("bound", bound)?, adaptations })
     }
 }
 

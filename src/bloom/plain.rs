@@ -66,11 +66,13 @@ impl<H: KeyHasher> BloomFilter<H> {
     pub(crate) fn set(&mut self, digest: Digest) -> bool {
         let mut probes = self.probes_of(digest);
         let mut unset = 0;
+        // Once for all probes: words that are shared are copied here.
+        let words: &mut [u64] = &mut self.words;
         for _ in 0..self.probes {
             let (word, bit) = probes.next();
-            debug_assert!(word < self.words.len());
+            debug_assert!(word < words.len());
             // SAFETY: `Probes::next` returns words below `words.len()`, which it was made with.
-            let word = unsafe { self.words.get_unchecked_mut(word) };
+            let word = unsafe { words.get_unchecked_mut(word) };
             unset |= !*word & 1 << bit;
             *word |= 1 << bit;
         }

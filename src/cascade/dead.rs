@@ -1,5 +1,6 @@
 //! Which home cells of a level are dead.
 
+use crate::format::{Decoder, Encoder, FormatError, in_range};
 use crate::quotient::Table;
 use crate::{BuildError, InvariantError};
 
@@ -48,6 +49,26 @@ impl DeadCells {
     pub(super) fn bits_per_cell(cells: f64, capacity: f64) -> f64 {
         let range = Self::range(cells, capacity);
         (2.125 + f64::from(Self::bits(range as u64))) / Self::LOAD
+    }
+
+    /// Writes the set: how many blocks its table has and how many cells are dead, then the blocks.
+    pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        let [_, _, blocks] = self.table.measures();
+        encoder.words(&[blocks, self.len() as u64])?;
+        self.table.encode(encoder)
+    }
+
+    /// Reads a set that [`new`](Self::new) would make with these parameters.
+    pub(super) fn decode(
+        decoder: &mut Decoder<'_>,
+        cells: u64,
+        capacity: usize,
+    ) -> Result<Self, FormatError> {
+        let range = Self::range(cells as f64, capacity as f64) as u64;
+        let [blocks, len] = decoder.numbers()?;
+        let len = in_range("dead cells", len, 0..=capacity as u64)?;
+        let measures = [cells.div_ceil(range), Self::bits(range).into(), blocks];
+        Ok(Self { table: Table::decode(decoder, measures, false, len)?, range, capacity })
     }
 
     /// Whether a cell is dead.

@@ -74,6 +74,17 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         Ok(Self { hasher, sizes, levels, ledger, capacity, adaptations: 0, rebuilds: 0 })
     }
 
+    /// A filter that was there before.
+    pub(super) fn from_parts(
+        hasher: H,
+        sizes: Sizes,
+        (levels, ledger): (Levels<F>, Ledger),
+        capacity: usize,
+        (adaptations, rebuilds): (u64, u64),
+    ) -> Self {
+        Self { hasher, sizes, levels, ledger, capacity, adaptations, rebuilds }
+    }
+
     /// How every level is filled: the filters from level 0 on, then the level that stores whole digests.
     ///
     /// Takes time in proportion to the filter's memory.

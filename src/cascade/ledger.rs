@@ -1,6 +1,7 @@
 //! What the filter remembers of the remote's lists, to notice when one is not what it was.
 
 use crate::error::ensure;
+use crate::format::{Decoder, Encoder, FormatError, unsound};
 use crate::{BuildError, Digest, InvariantError};
 
 /// How many keys there are, and the sum of their digests modulo 2¹²⁸.
@@ -71,6 +72,25 @@ impl Ledger {
         sums.try_reserve_exact(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         sums.resize(bytes, ListSum::default());
         Ok(Self { sums, tally: Tally::default() })
+    }
+
+    /// Writes the sum of all digests and the sums of the lists.
+    pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        let Digest { hi, lo } = Digest::from_u128(self.tally.sum);
+        encoder.words(&[hi, lo])?;
+        Ok(encoder.bytes(&self.sums.iter().map(|sum| sum.0).collect::<Vec<u8>>())?)
+    }
+
+    /// Reads the sums of so many lists that hold so many keys.
+    pub(super) fn decode(decoder: &mut Decoder<'_>, lists: u64, keys: usize) -> Result<Self, FormatError> {
+        let [hi, lo] = decoder.numbers()?;
+        let bytes = decoder.bytes(lists)?;
+        let (sums, rest) = bytes.as_bytes().split_at(lists as usize);
+        if rest.iter().any(|&byte| byte != 0) {
+            return Err(unsound("sums of lists that there are not"));
+        }
+        let sums = sums.iter().map(|&sum| ListSum(sum)).collect();
+        Ok(Self { sums, tally: Tally { keys, sum: Digest { hi, lo }.to_u128() } })
     }
 
     /// The memory for so many lists, in bits.

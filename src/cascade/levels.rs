@@ -88,6 +88,35 @@ impl<F: LevelFilter> Levels<F> {
         Ok(Self { first: level(0)?, others, last: DigestSet::default(), last_capacity: sizes.last })
     }
 
+    /// Levels that were there before, as they are: their filters, their dead cells and the last level. `None` without
+    /// any filter.
+    pub(super) fn from_parts<H: KeyHasher>(
+        parts: Vec<(F, DeadCells)>,
+        last: DigestSet,
+        sizes: &Sizes,
+        hasher: &H,
+        rebuilds: u64,
+    ) -> Option<Self> {
+        let level = |(index, ((filter, dead), size)): (usize, ((F, DeadCells), &LevelSize))| {
+            let (keys, mixer) = (filter.len(), Mixer::new(hasher, index, rebuilds));
+            let &LevelSize { rate, keys: capacity, cells, .. } = size;
+            Level { filter, dead, cells, rate, keys, capacity, mixer }
+        };
+        let mut levels = parts.into_iter().zip(&sizes.levels).enumerate().map(level);
+        let first = levels.next()?;
+        Some(Self { first, others: levels.collect(), last, last_capacity: sizes.last })
+    }
+
+    /// The filters and their dead cells, from level 0 on.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&F, &DeadCells)> {
+        self.filters().map(|level| (&level.filter, &level.dead))
+    }
+
+    /// The last level.
+    pub(super) fn last(&self) -> &DigestSet {
+        &self.last
+    }
+
     /// The levels that are filters, from level 0 on.
     fn filters(&self) -> impl Iterator<Item = &Level<F>> {
         std::iter::once(&self.first).chain(&self.others)

@@ -47,6 +47,7 @@ mod level;
 mod levels;
 mod list;
 mod operations;
+mod persist;
 mod resync;
 mod schedule;
 mod sizes;

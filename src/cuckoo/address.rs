@@ -20,6 +20,11 @@ impl Addresses {
         Self { first: 0, slots: slots as u64 }
     }
 
+    /// Whether it is the second half.
+    pub(super) fn is_second(self) -> bool {
+        self.first > 0
+    }
+
     /// The half that is not in use.
     pub(super) fn other(self) -> Self {
         Self { first: self.slots - self.first, ..self }

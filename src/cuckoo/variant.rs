@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use crate::format::Kind;
+
 use super::layout::CuckooLayout;
 use super::place::{CuckooPlace, scale};
 
@@ -24,12 +26,30 @@ pub trait Variant: sealed::Sealed + Debug + Clone + Copy + PartialEq + Send + Sy
 }
 
 /// A [`Variant`] whose keys lie in a remote: all but [`PartialKey`].
-pub trait AdaptiveVariant: Variant {}
+pub trait AdaptiveVariant: Variant {
+    /// What its filters are in files.
+    const KIND: Kind;
+}
 
-impl AdaptiveVariant for Plain {}
-impl AdaptiveVariant for Cuckooing {}
-impl<const S: u32> AdaptiveVariant for Cyclic<S> {}
-impl AdaptiveVariant for Swapping {}
+impl AdaptiveVariant for Plain {
+    const KIND: Kind = Kind::Cuckoo;
+}
+
+impl AdaptiveVariant for Cuckooing {
+    const KIND: Kind = Kind::Cuckooing;
+}
+
+impl<const S: u32> AdaptiveVariant for Cyclic<S> {
+    const KIND: Kind = match S {
+        1 => Kind::Cyclic1,
+        2 => Kind::Cyclic2,
+        _ => Kind::Cyclic3,
+    };
+}
+
+impl AdaptiveVariant for Swapping {
+    const KIND: Kind = Kind::Swapping;
+}
 
 /// How a [`Variant`] repairs a false positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,17 @@ use std::io::Read;
 
 use super::header::{Header, PARAMETERS, expect, hash_check};
 use super::source::{Chunks, Source};
-use super::{FormatError, Persist, ReadOptions, Region};
+use super::{FormatError, NESTED_SEED, Persist, ReadOptions, Region};
 use crate::bits::AlignedWords;
-use crate::{InvariantError, KeyHasher};
+use crate::{InvariantError, KeyHasher, Seed};
 
 /// More keys than any filter has room for, and few enough that no sum overflows.
 const MAX_KEYS: u64 = 1 << 56;
 
 /// Hands out the parts of a filter that is being read. Only this crate's filters have a use for it.
 pub struct Decoder<'r> {
-    header: &'r Header,
-    options: &'r ReadOptions,
+    header: Header,
+    seed: Option<Seed>,
     source: Source<'r>,
 }
 
@@ -44,7 +44,7 @@ impl Decoder<'_> {
         if found != expected {
             return Err(FormatError::WrongHash { found, expected });
         }
-        let seed = self.options.seed.or(self.header.seed).ok_or(FormatError::SeedMissing)?;
+        let seed = self.seed.or(self.header.seed).ok_or(FormatError::SeedMissing)?;
         let hasher = H::with_seed(seed);
         if hash_check(&hasher) != self.header.hash_check {
             return Err(FormatError::SeedMismatch);
@@ -76,6 +76,31 @@ impl Decoder<'_> {
     /// A section of `len` bytes, in words whose unused bytes are 0.
     pub(crate) fn bytes(&mut self, len: u64) -> Result<AlignedWords, FormatError> {
         self.source.bytes(len)
+    }
+
+    /// A filter that is part of another one, as [`Encoder::nested`](super::Encoder::nested) wrote it.
+    pub(crate) fn nested<F: Persist>(&mut self) -> Result<F, FormatError> {
+        let [len, capacity, parameters @ ..] = self.numbers::<{ 2 + PARAMETERS }>()?;
+        let seed = Seed::from(NESTED_SEED);
+        let hash_check = hash_check(&F::Hasher::with_seed(seed));
+        let (kind, hash) = (F::KIND, F::Hasher::KIND);
+        let inner = Header {
+            kind,
+            hash,
+            hash_check,
+            seed: Some(seed),
+            len,
+            capacity,
+            parameters,
+            ..self.header.clone()
+        };
+        let outer = (std::mem::replace(&mut self.header, inner), self.seed.take());
+        let filter = F::decode(self);
+        (self.header, self.seed) = outer;
+        let filter = filter?;
+        expect("keys of a part", len, filter.len() as u64 == len)?;
+        expect("capacity of a part", capacity, filter.capacity() as u64 == capacity)?;
+        Ok(filter)
     }
 
     /// The whole filter, if the payload holds no more and the header says the same of it.
@@ -129,7 +154,7 @@ pub(super) fn read<F: Persist>(
 ) -> Result<(F, Header), FormatError> {
     let header = Header::read(reader)?;
     let source = Source::Stream(Chunks::new(reader, &header, input)?);
-    let filter: F = Decoder { header: &header, options, source }.filter()?;
+    let filter: F = Decoder { header: header.clone(), seed: options.seed, source }.filter()?;
     filter.verify()?;
     Ok((filter, header))
 }
@@ -139,7 +164,7 @@ pub(super) fn open<F: Persist>(region: &Region, options: &ReadOptions) -> Result
     let header = Header::read(&mut &region[..])?;
     exact_length(&header, region.len() as u64)?;
     let source = Source::Region(region, header.payload_at() as usize);
-    let filter = Decoder { header: &header, options, source }.filter()?;
+    let filter = Decoder { header: header.clone(), seed: options.seed, source }.filter()?;
     Ok((filter, header))
 }
 

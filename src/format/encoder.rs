@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::header::{ALIGN, CHUNK, Header, PARAMETERS, SIZE, hash_check};
-use super::{FormatError, Persist, VERSION, WriteOptions};
+use super::{FormatError, NESTED_SEED, Persist, VERSION, WriteOptions};
 use crate::KeyHasher;
 
 /// Takes the parts of a filter that is being written. Only this crate's filters have a use for it.
@@ -49,6 +49,23 @@ impl<'w> Encoder<'w> {
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.put(bytes)?;
         self.pad()
+    }
+
+    /// A filter that is part of another one: its counts and parameters as a section of their own, then its sections.
+    /// Its own hash function is never asked, and has the seed 0.
+    pub(crate) fn nested<F: Persist>(&mut self, filter: &F) -> Result<(), FormatError> {
+        debug_assert_eq!(filter.seed(), NESTED_SEED.into());
+        // Parameters come first, but are known only afterwards.
+        let mut nowhere = io::sink();
+        let mut measured = Encoder::new(&mut nowhere);
+        filter.encode(&mut measured)?;
+        let mut numbers = vec![filter.len() as u64, filter.capacity() as u64];
+        numbers.extend(measured.parameters);
+        self.words(&numbers)?;
+        let mut inner = Encoder::new(self.sink);
+        filter.encode(&mut inner)?;
+        self.written += inner.written;
+        Ok(())
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -35,7 +35,7 @@ macro_rules! kinds {
             }
 
             /// The kind that is written as this number.
-            pub(super) const fn from_code(code: u16) -> Option<Self> {
+            pub(crate) const fn from_code(code: u16) -> Option<Self> {
                 match code {
                     $($code => Some(Self::$kind),)*
                     _ => None,
@@ -86,7 +86,7 @@ kinds! {
 
 impl Kind {
     /// The number in the file.
-    pub(super) const fn code(self) -> u16 {
+    pub(crate) const fn code(self) -> u16 {
         self as u16
     }
 }

@@ -40,6 +40,9 @@ pub use persist::Persist;
 /// The version that is written, and the newest one that is read.
 pub const VERSION: u16 = 1;
 
+/// The seed of filters that are parts of others, which hash for them.
+const NESTED_SEED: u64 = 0;
+
 /// Reads the header of a file and nothing else: what filter it is, and how large.
 ///
 /// ```

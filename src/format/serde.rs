@@ -7,9 +7,11 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::{Persist, ReadOptions, WriteOptions};
+use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BlockedBloomFilter, BloomFilter, ExtensionFilter, KeyHasher, PartialKeyCuckooFilter, QuotientFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
+    PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {
@@ -47,14 +49,14 @@ impl<'de, F: Persist> Visitor<'de> for Bytes<F> {
 }
 
 macro_rules! as_bytes {
-    ($($filter:ty,)*) => {$(
-        impl<H: KeyHasher> Serialize for $filter {
+    ($([$($bounds:tt)*] $filter:ty,)*) => {$(
+        impl<$($bounds)*> Serialize for $filter {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serialize(self, serializer)
             }
         }
 
-        impl<'de, H: KeyHasher> Deserialize<'de> for $filter {
+        impl<'de, $($bounds)*> Deserialize<'de> for $filter {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 deserialize(deserializer)
             }
@@ -63,12 +65,15 @@ macro_rules! as_bytes {
 }
 
 as_bytes! {
-    BlockedBloomFilter<H>,
-    BloomFilter<H>,
-    ExtensionFilter<H>,
-    PartialKeyCuckooFilter<H>,
-    QuotientFilter<H>,
-    TelescopingFilter<H>,
-    TinySet<H>,
-    UncompressedTelescopingFilter<H>,
+    [V: AdaptiveVariant, H: KeyHasher] AdaptiveCuckooFilter<V, H>,
+    [H: KeyHasher] BlockedBloomFilter<H>,
+    [H: KeyHasher] BloomFilter<H>,
+    [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
+    [H: KeyHasher] ExtensionFilter<H>,
+    [H: KeyHasher] PartialKeyCuckooFilter<H>,
+    [H: KeyHasher] QuotientFilter<H>,
+    [H: KeyHasher] TelescopingFilter<H>,
+    [H: KeyHasher] TinySet<H>,
+    [H: KeyHasher] UncompressedTelescopingFilter<H>,
+    [H: KeyHasher] WhitelistFilter<H>,
 }

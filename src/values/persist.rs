@@ -43,6 +43,9 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         in_range::<u64>("capacity", capacity as u64, 1..=table.slots())?;
         let overflow = if flag("overflow", spill)? { Overflow::Spill } else { Overflow::Reset };
         let values = S::Store::decode(&table, overflow, decoder)?;
+        if values.overflow() != overflow {
+            return Err(unsound("values that always fit, and a way to make them fit"));
+        }
         let generation = in_range("address generation", generation, 0..=u16::MAX.into())?;
         let addresses =
             Addresses::from_numbers(generation, in_range("kept doublings", kept, 0..=MAX_KEPT.into())?);

@@ -17,7 +17,9 @@ fn answers_in_place<S: Subject>() {
         let bytes = filter.to_bytes(&WriteOptions::new()).unwrap();
         let region = Region::copy_of(&bytes).unwrap();
         let (opened, memory) = most(|| S::Filter::open(&region, &ReadOptions::new()).unwrap().0);
-        assert!(memory < 1 << 10, "{memory} bytes for opening {}", bytes.len());
+        // Words are looked at where they are; what is rare, and not kept in words, is copied.
+        let rare = filter.stats().adapted_slots;
+        assert!(memory < (1 << 12) + 64 * rare, "{memory} bytes for opening {}, {rare} copied", bytes.len());
         drop(region.clone());
         assert_eq!(opened.verify(), Ok(()));
         answers_agree(&filter, &opened, &keys, 2_000);

@@ -1,12 +1,14 @@
 //! Every kind of filter in many states, with the keys that it must know.
 
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
+use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
-    Adaptive, BlockedBloomFilter, BloomFilter, ExtensionFilter, Filter, Growable, Insert, KeyHasher,
+    Adaptive, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Growable, Insert, KeyHasher,
     MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter,
+    UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -164,7 +166,7 @@ fn doubled<F: Adaptive + Growable + Clone>(
 }
 
 macro_rules! adaptive_subject {
-    ($name:ident, $filter:ident $(<$variant:ident>)?, $states:expr) => {
+    ($name:ident, $filter:ident $(<$variant:ty>)?, $states:expr) => {
         pub(crate) struct $name<H>(PhantomData<H>);
 
         impl<H: KeyHasher> Subject for $name<H> {
@@ -209,12 +211,76 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     doubled(adapted(filter, 20 * capacity as u64))
 });
 
+macro_rules! cuckoo_subject {
+    ($name:ident, $variant:ty) => {
+        adaptive_subject!($name, AdaptiveCuckooFilter<$variant>, |capacity, seed| {
+            let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
+            let builder = AdaptiveCuckooFilter::<$variant>::builder().capacity(capacity);
+            let filter = builder.false_positive_rate(rate).seed(seed).hasher::<H>().build().unwrap();
+            rehashed(adapted(filter, 5 * capacity as u64))
+        });
+    };
+}
+
+/// The last state once more after it was built anew: with other hash functions, at other addresses.
+fn rehashed<F: Adaptive + Clone>((mut states, mut remote): (Vec<State<F>>, MemoryRemote)) -> Vec<State<F>> {
+    let State { filter, keys } = states.last().unwrap();
+    let (mut filter, keys) = (filter.clone(), keys.clone());
+    let all = keys.clone();
+    filter
+        .rebuild(
+            |visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
+                let _ = all.iter().try_for_each(|key| visit(&key.to_le_bytes()));
+                Ok::<(), std::convert::Infallible>(())
+            },
+            &mut remote,
+        )
+        .unwrap();
+    states.push(State { filter, keys });
+    states
+}
+
+cuckoo_subject!(Cuckoo, cuckoo::Plain);
+cuckoo_subject!(Cuckooing, cuckoo::Cuckooing);
+cuckoo_subject!(Swapping, cuckoo::Swapping);
+cuckoo_subject!(Cyclic1, cuckoo::Cyclic<1>);
+cuckoo_subject!(Cyclic2, cuckoo::Cyclic<2>);
+cuckoo_subject!(Cyclic3, cuckoo::Cyclic<3>);
+
+macro_rules! cascade_subject {
+    ($name:ident, $level:ty, $levels:expr) => {
+        adaptive_subject!($name, Cascade<$level>, |capacity, seed| {
+            let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
+            let builder = Cascade::<$level>::builder().capacity(capacity).levels($levels);
+            let filter = builder.false_positive_rate(rate).seed(seed).hasher::<H>().build().unwrap();
+            rehashed(adapted(filter, 5 * capacity as u64))
+        });
+    };
+}
+
+cascade_subject!(AdaptiveBloom, BloomFilter, 2);
+cascade_subject!(CascadeOfQuotient, QuotientFilter, 3);
+
+subject!(Whitelist, WhitelistFilter, |capacity, seed| {
+    let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
+    let builder = WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let mut states = filled(builder.whitelist_bound(5 * capacity).hasher::<H>().build().unwrap());
+    let State { filter, keys } = states.last().unwrap();
+    let (mut filter, keys) = (filter.clone(), keys.clone());
+    for stranger in (1 << 30)..(1 << 30) + 5 * capacity as u64 {
+        filter.adapt(&stranger).unwrap();
+    }
+    states.push(State { filter, keys });
+    states
+});
+
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
-            Telescoping TelescopingUncompressed Extension)
+            Telescoping TelescopingUncompressed Extension
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*
