@@ -42,7 +42,8 @@ impl Parameters {
     pub(crate) fn size_in_bits(self, coded: bool, value_bits: usize) -> Result<usize, BuildError> {
         let (slots, bits) = self.shape()?;
         let size = Table::size(slots, bits, coded);
-        Ok(size.bits + value_bits * size.blocks * size.slots_per_block)
+        let beside = (value_bits * size.blocks * size.slots_per_block).next_multiple_of(64);
+        Ok(size.bits + beside)
     }
 
     /// The filter on a table with or without codes. `make` gets the table and says what goes with it; `None` if
