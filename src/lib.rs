@@ -62,6 +62,7 @@
 //! and in every version.
 
 mod batch;
+mod bins;
 mod bits;
 mod bloom;
 pub mod broom;
@@ -86,6 +87,7 @@ mod tinyset;
 mod values;
 mod whitelist;
 
+pub use bins::{BinFilter, BinFilterBuilder};
 pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
