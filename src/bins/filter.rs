@@ -5,10 +5,10 @@ use crate::{
     RemovalDisabled, Remove, Seed, Xxh3,
 };
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Doubts};
 use super::builder::{BinFilterBuilder, capacity_of};
 use super::next::Refused;
-use super::table::{BATCH, Place, Table};
+use super::table::{Place, STEP, Table};
 
 /// A filter on cache-line bins: the fastest of this crate, with removal, growth and merging.
 ///
@@ -262,7 +262,7 @@ impl<H: KeyHasher> Filter for BinFilter<H> {
         self.table.prefetch(place.bin);
     }
 
-    #[inline]
+    #[inline(always)]
     fn contains_at(&self, place: Place, _: impl FnOnce() -> Digest) -> bool {
         self.table.contains(place)
     }
@@ -277,9 +277,15 @@ impl<H: KeyHasher> Filter for BinFilter<H> {
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         answers.clear();
         answers.resize(keys.len(), false);
-        let mut ahead = Ahead::new(keys, &self.table, &self.hasher);
-        for answers in answers.chunks_mut(BATCH) {
-            self.table.contains_many(ahead.next(&self.table, &self.hasher), answers);
+        for (keys, answers) in keys.chunks(Doubts::MOST).zip(answers.chunks_mut(Doubts::MOST)) {
+            let (mut ahead, mut doubts) = (Ahead::new(keys, &self.table, &self.hasher), Doubts::new());
+            for answers in answers.chunks_mut(STEP) {
+                self.table.contains_many(ahead.next(&self.table, &self.hasher), answers, &mut doubts);
+            }
+            for query in doubts.iter() {
+                // All other places are forgotten, so these keys are hashed again.
+                answers[query] = self.table.contains(self.table.place(self.hasher.digest_key(&keys[query])));
+            }
         }
     }
 

@@ -126,6 +126,8 @@ struct Meta {
     /// The further bits of all tags.
     planes: [u64; 8],
     borders: u64,
+    /// What is above the borders in their word.
+    above: u64,
     occupied: u64,
 }
 
@@ -213,7 +215,9 @@ impl Line {
             planes[plane as usize] = self.plane_and_above::<L>(plane) & low_mask(L::SLOTS);
             plane += 1;
         }
-        Meta { planes, borders: self.borders::<L>(), occupied: self.occupied::<L>() }
+        let borders = self.borders_and_above::<L>();
+        let (borders, above) = (borders & L::BORDERS, borders & !L::BORDERS);
+        Meta { planes, borders, above, occupied: self.occupied::<L>() }
     }
 
     /// Writes everything but the bytes of the tags, and leaves the spare bits as they are.
@@ -222,7 +226,6 @@ impl Line {
     /// is read in between, which would have to wait for what was written.
     #[inline(always)]
     fn set_meta<L: Layout>(&mut self, meta: Meta) {
-        let above = self.borders_and_above::<L>() & !L::BORDERS;
         let mut plane = 0;
         while plane < L::PLANES {
             let (byte, shift) = plane_at::<L>(plane);
@@ -231,7 +234,7 @@ impl Line {
             self.set_word(byte, before | meta.planes[plane as usize] << shift);
             plane += 1;
         }
-        self.set_word(L::BORDERS_AT as usize, above | meta.borders);
+        self.set_word(L::BORDERS_AT as usize, meta.above | meta.borders);
         let bytes = L::CLASSES as usize / 8;
         self.0[64 - bytes..].copy_from_slice(&meta.occupied.to_le_bytes()[..bytes]);
     }
@@ -323,11 +326,11 @@ impl Line {
         let class = print.class::<L>();
         let run = Run::find::<L, M>(machine, meta.occupied, meta.borders, class);
         let (less, equal) = self.compare::<L, M>(machine, print);
-        let at = (run.first.wrapping_sub(1) | less & run.slots()).count_ones();
+        let at = machine.count(run.first.wrapping_sub(1) | less & run.slots());
         let mut plane = 0;
         while plane < L::PLANES {
             let bits = &mut meta.planes[plane as usize];
-            let above = *bits & !low_mask(at);
+            let above = *bits & u64::MAX << at;
             *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | print.bit(plane) << at;
             plane += 1;
         }
@@ -360,7 +363,8 @@ impl Line {
         let mut plane = 0;
         while plane < L::PLANES {
             let bits = &mut meta.planes[plane as usize];
-            *bits = *bits & low_mask(at) | *bits >> 1 & !low_mask(at);
+            let above = u64::MAX << at;
+            *bits = *bits & !above | *bits >> 1 & above;
             plane += 1;
         }
         // The borders behind the item move down. If it was a run of its own, its two borders become one.

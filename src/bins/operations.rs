@@ -5,11 +5,12 @@
 use crate::InvariantError;
 use crate::bits::Isa;
 
+use super::ahead::Doubts;
 use super::layout::{CUTS, Cut, Layout, Shape, for_each_cut};
 use super::line::{Entry, Fingerprint, Line};
 use super::machine::{Portable, Search};
 use super::next::Refused;
-use super::table::{BATCH, Place, Table};
+use super::table::{Place, Table};
 
 /// The operations for one machine and one layout.
 ///
@@ -18,7 +19,7 @@ use super::table::{BATCH, Place, Table};
 pub(super) struct Operations {
     // SAFETY: of these and all that follow: to be called on this machine only.
     pub(super) contains: unsafe fn(&Table, u64, Fingerprint) -> bool,
-    pub(super) contains_many: unsafe fn(&Table, &[Place], &mut [bool]),
+    pub(super) contains_many: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
     pub(super) count: unsafe fn(&Table, u64, Fingerprint) -> usize,
     pub(super) insert: unsafe fn(&mut Table, u64, Fingerprint) -> Result<bool, Refused>,
     pub(super) insert_many: unsafe fn(&mut Table, &[Place]) -> Batch,
@@ -114,20 +115,16 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn contains_many<L: Layout>(table: &Table, places: &[Place], answers: &mut [bool]) {
-                // Those that need the second level are asked at the end: a branch for each would be mispredicted, and
-                // would hold up the lines that are on their way.
-                let mut doubts = [0_u8; BATCH];
-                let mut doubtful = 0;
-                for (index, (place, answer)) in places.iter().zip(answers.iter_mut()).enumerate().take(BATCH) {
+            fn contains_many<L: Layout>(
+                table: &Table,
+                places: &[Place],
+                answers: &mut [bool],
+                doubts: &mut Doubts,
+            ) {
+                for (place, answer) in places.iter().zip(answers) {
                     let (found, beyond) = table.line(place.bin).find::<L, This>(machine(), place.print);
                     *answer = found;
-                    doubts[doubtful & (BATCH - 1)] = index as u8;
-                    doubtful += usize::from(beyond & !found);
-                }
-                for &index in &doubts[..doubtful] {
-                    let Place { bin, print } = places[usize::from(index)];
-                    answers[usize::from(index)] = table.overflown::<L>(bin, print);
+                    doubts.note(beyond & !found);
                 }
             }
 

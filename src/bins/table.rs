@@ -7,6 +7,7 @@
 use crate::bits::{AlignedWords, Isa, prefetch};
 use crate::{BuildError, Digest, InvariantError, error::ensure};
 
+use super::ahead::Doubts;
 use super::layout::{DefaultCut, Layout, Shape};
 use super::line::{Entry, Fingerprint, Line};
 #[cfg(target_arch = "x86_64")]
@@ -15,9 +16,8 @@ use super::machine::{Machine, Search};
 use super::next::{Next, Refused};
 use super::operations::{Batch, Operations};
 
-/// How many places the operations on many keys take at once: enough to cover the latency of a miss, few enough for the
-/// processor's fill buffers.
-pub(super) const BATCH: usize = 32;
+/// How many places the operations on many keys take at once: the machine is chosen once for so many.
+pub(super) const STEP: usize = 8;
 
 /// A compact multiset of (bin, class, tag). See the [module](self).
 #[derive(Debug, Clone)]
@@ -28,9 +28,9 @@ pub(super) struct Table {
     /// Items in both levels.
     pub(super) len: usize,
     operations: &'static Operations,
-    /// Whether queries for single keys can be compiled into their callers: for the default layout on AVX-512.
+    /// The machine for operations that are compiled into their callers: there for the default layout on AVX-512.
     #[cfg(target_arch = "x86_64")]
-    inlined: bool,
+    inlined: Option<Inlined>,
     shape: Shape,
     pub(super) next: Next,
 }
@@ -59,7 +59,7 @@ impl Table {
             len: 0,
             operations,
             #[cfg(target_arch = "x86_64")]
-            inlined: can_inline(isa, shape),
+            inlined: inlined(isa, shape),
             shape,
             next,
         };
@@ -73,7 +73,7 @@ impl Table {
         self.operations = Operations::choose(isa, self.shape);
         #[cfg(target_arch = "x86_64")]
         {
-            self.inlined = can_inline(isa, self.shape);
+            self.inlined = inlined(isa, self.shape);
         }
         self.next = self.next.with_isa(isa);
         self
@@ -94,16 +94,15 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn lines(&self) -> &[Line] {
-        // SAFETY: a line is 64 bytes without padding, in which every value is allowed; the words are aligned to lines, and a
-        // table has at least one.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.words.len() / 8) }
+        // SAFETY: there are 8 words for each bin, at least one bin, and the words are aligned to lines. A line is 64 bytes
+        // without padding, in which every value is allowed.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bins as usize) }
     }
 
     #[inline(always)]
     pub(super) fn lines_mut(&mut self) -> &mut [Line] {
-        let lines = self.words.len() / 8;
         // SAFETY: as in `lines`, and the borrow is exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), lines) }
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bins as usize) }
     }
 
     #[inline(always)]
@@ -129,35 +128,41 @@ impl Table {
         prefetch(self.lines().as_ptr().wrapping_add(bin as usize));
     }
 
+    #[inline(always)]
+    pub(super) fn contains(&self, place: Place) -> bool {
+        self.contains_in(self.line(place.bin), place)
+    }
+
     /// Whether the item of a digest is stored.
     #[inline(always)]
     pub(super) fn contains_digest(&self, digest: Digest) -> bool {
         let place = self.place(digest);
+        // SAFETY: a place of this table names one of its bins: a number below 2^64 times theirs, divided by 2^64.
+        let line = unsafe { self.lines().get_unchecked(place.bin as usize) };
+        self.contains_in(line, place)
+    }
+
+    /// Whether the item is stored, whose bin is this line.
+    #[inline(always)]
+    fn contains_in(&self, line: &Line, place: Place) -> bool {
         #[cfg(target_arch = "x86_64")]
-        if self.inlined {
-            // SAFETY: the flag is set for processors with these instructions only.
-            let machine = unsafe { Inlined::new() };
-            // SAFETY: a bin is a number below 2^64 times the number of bins, divided by 2^64.
-            let line = unsafe { self.lines().get_unchecked(place.bin as usize) };
+        if let Some(machine) = self.inlined {
             let (found, beyond) = line.find::<DefaultCut, _>(machine, place.print);
             if !beyond {
                 return found;
             }
         }
-        self.contains(place)
-    }
-
-    #[inline(always)]
-    pub(super) fn contains(&self, place: Place) -> bool {
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.contains)(self, place.bin, place.print) }
     }
 
-    /// One answer for each of at most [`BATCH`] places.
+    /// One answer for each place, as far as the bins have it; those that the next level has to be asked for are noted.
     #[inline(always)]
-    pub(super) fn contains_many(&self, places: &[Place], answers: &mut [bool]) {
+    pub(super) fn contains_many(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains_many)(self, places, answers) }
+        unsafe { (self.operations.contains_many)(self, places, answers, doubts) }
     }
 
     /// How many equal items there are.
@@ -169,6 +174,13 @@ impl Table {
     /// Inserts an item: whether none was equal. Fails only if the next level lacks memory; nothing changes then.
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = self.inlined
+            && let Some(new) = self.line_mut(place.bin).insert::<DefaultCut, _>(machine, place.print)
+        {
+            self.len += 1;
+            return Ok(new);
+        }
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert)(self, place.bin, place.print) }
     }
@@ -323,10 +335,11 @@ impl Table {
     }
 }
 
-/// Whether queries of this layout can be inlined on this processor.
+/// The machine for operations that are compiled into their callers, on an instruction set that the processor must have.
 #[cfg(target_arch = "x86_64")]
-fn can_inline(isa: Isa, shape: Shape) -> bool {
-    isa == Isa::Avx512 && shape == Shape::of::<DefaultCut>()
+fn inlined(isa: Isa, shape: Shape) -> Option<Inlined> {
+    // SAFETY: the processor has AVX-512, and what it includes.
+    (isa == Isa::Avx512 && shape == Shape::of::<DefaultCut>()).then(|| unsafe { Inlined::new() })
 }
 
 /// Equal items in equal bins, whatever room the next level has.

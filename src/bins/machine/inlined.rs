@@ -1,15 +1,20 @@
-//! x86-64 with AVX-512, for queries that are compiled into their callers.
+//! x86-64 with AVX-512, for operations that are compiled into their callers.
 //!
 //! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
-//! Instructions that are written down as such need no feature. So the most frequent query of all, for one key in a
-//! line of the default layout, exists in this form too.
+//! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
+//! line of the default layout, exist in this form too.
+//!
+//! Only the upper sixteen vector registers are used: they leave no state behind that would slow down code without AVX.
 
 use std::arch::asm;
 
-use super::super::line::Line;
-use super::Search;
+use crate::bits::low_mask;
 
-/// A processor with AVX-512 F and BW, BMI2 and POPCNT.
+use super::super::line::Line;
+use super::x86::numbered;
+use super::{Machine, Search};
+
+/// A processor with AVX-512 F, BW and VBMI, BMI2 and POPCNT.
 ///
 /// A value of this type is a proof of that: it can only be made in an unsafe block that vouches for it.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +54,7 @@ impl Search for Inlined {
     #[inline(always)]
     fn equal(self, line: &Line, byte: u8) -> u64 {
         let equal: u64;
-        // SAFETY: `self` proves AVX-512 BW. The 64 bytes of a line are read, and registers changed that are named. The
-        // upper sixteen vector registers leave no state behind that would slow down code without AVX.
+        // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are named.
         unsafe {
             asm!(
                 "vpbroadcastb zmm16, {byte:e}",
@@ -65,5 +69,66 @@ impl Search for Inlined {
             );
         }
         equal
+    }
+}
+
+/// The bytes of a line, each with the number of the one before it, and of the one behind it.
+static BEFORE: Line = Line(numbered(-1));
+static BEHIND: Line = Line(numbered(1));
+
+/// Puts the bytes of a line with these numbers into the places that `changed` has.
+#[inline(always)]
+fn permute(_: Inlined, line: &mut Line, numbers: &'static Line, changed: u64) {
+    // SAFETY: the first argument proves AVX-512 BW and VBMI. The 64 aligned bytes of two lines are read and those of one
+    // written, and registers changed that are named.
+    unsafe {
+        asm!(
+            "kmovq k1, {changed}",
+            "vmovdqa64 zmm16, zmmword ptr [{line}]",
+            "vmovdqa64 zmm17, zmmword ptr [{numbers}]",
+            "vpermb zmm16 {{k1}}, zmm17, zmm16",
+            "vmovdqa64 zmmword ptr [{line}], zmm16",
+            changed = in(reg) changed,
+            line = in(reg) line.0.as_mut_ptr(),
+            numbers = in(reg) numbers.0.as_ptr(),
+            out("xmm16") _,
+            out("xmm17") _,
+            out("k1") _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+impl Machine for Inlined {
+    #[inline(always)]
+    fn less(self, line: &Line, byte: u8) -> u64 {
+        let less: u64;
+        // SAFETY: as in `equal`.
+        unsafe {
+            asm!(
+                "vpbroadcastb zmm16, {byte:e}",
+                "vpcmpnleub k1, zmm16, zmmword ptr [{line}]",
+                "kmovq {less}, k1",
+                byte = in(reg) u32::from(byte),
+                line = in(reg) line.0.as_ptr(),
+                less = lateout(reg) less,
+                out("xmm16") _,
+                out("k1") _,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        less
+    }
+
+    #[inline(always)]
+    fn open(self, line: &mut Line, at: u32, end: u32, byte: u8) {
+        permute(self, line, &BEFORE, low_mask(end) & u64::MAX << at);
+        line.0[at as usize % 64] = byte;
+    }
+
+    #[inline(always)]
+    fn close(self, line: &mut Line, at: u32, end: u32) {
+        permute(self, line, &BEHIND, low_mask(end) & u64::MAX << at);
+        line.0[end as usize - 1] = 0;
     }
 }

@@ -8,7 +8,7 @@ use std::arch::x86_64::{
     __m256i, __m512i, _mm256_alignr_epi8, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
     _mm256_load_si256, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_permute2x128_si256,
     _mm256_set1_epi8, _mm256_store_si256, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_load_si512,
-    _mm512_mask_permutexvar_epi8, _mm512_mask_set1_epi8, _mm512_set1_epi8, _mm512_store_si512, _pdep_u64,
+    _mm512_mask_permutexvar_epi8, _mm512_set1_epi8, _mm512_store_si512, _pdep_u64,
 };
 
 use crate::bits::low_mask;
@@ -59,26 +59,26 @@ impl Machine for Avx512 {
 
     #[inline(always)]
     fn open(self, line: &mut Line, at: u32, end: u32, byte: u8) {
-        let changed = low_mask(end) & !low_mask(at);
+        let changed = low_mask(end) & u64::MAX << at;
         // SAFETY: `self` proves AVX-512 BW and VBMI; a line is 64 aligned bytes.
         unsafe {
             let old = _mm512_load_si512(line.0.as_ptr().cast());
-            let up = _mm512_mask_permutexvar_epi8(old, changed, numbers::<-1>(), old);
-            let new = _mm512_mask_set1_epi8(up, 1 << at, byte.cast_signed());
+            let new = _mm512_mask_permutexvar_epi8(old, changed, numbers::<-1>(), old);
             _mm512_store_si512(line.0.as_mut_ptr().cast(), new);
         }
+        line.0[at as usize % 64] = byte;
     }
 
     #[inline(always)]
     fn close(self, line: &mut Line, at: u32, end: u32) {
-        let changed = low_mask(end) & !low_mask(at);
+        let changed = low_mask(end) & u64::MAX << at;
         // SAFETY: `self` proves AVX-512 BW and VBMI; a line is 64 aligned bytes.
         unsafe {
             let old = _mm512_load_si512(line.0.as_ptr().cast());
-            let down = _mm512_mask_permutexvar_epi8(old, changed, numbers::<1>(), old);
-            let new = _mm512_mask_set1_epi8(down, 1 << (end - 1), 0);
+            let new = _mm512_mask_permutexvar_epi8(old, changed, numbers::<1>(), old);
             _mm512_store_si512(line.0.as_mut_ptr().cast(), new);
         }
+        line.0[end as usize - 1] = 0;
     }
 }
 
@@ -89,7 +89,7 @@ fn numbers<const BY: isize>() -> __m512i {
     unsafe { std::mem::transmute::<[u8; 64], __m512i>(numbered(BY)) }
 }
 
-const fn numbered(by: isize) -> [u8; 64] {
+pub(super) const fn numbered(by: isize) -> [u8; 64] {
     let mut numbers = [0; 64];
     let mut byte = 0;
     while byte < 64 {

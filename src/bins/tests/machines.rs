@@ -82,7 +82,7 @@ fn every_machine_does_what_the_definition_says() {
             // SAFETY: these features were just detected.
             unsafe {
                 avx512();
-                search(Inlined::new());
+                machine(Inlined::new());
             }
         }
     }
