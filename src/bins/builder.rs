@@ -8,6 +8,7 @@ use crate::{BuildError, KeyHasher, Seed, Xxh3};
 use super::filter::BinFilter;
 use super::layout::Shape;
 use super::next::Next;
+use super::second::Second;
 use super::table::Table;
 
 /// The share of the bins' slots that the keys of a full filter would fill, unless the builder says otherwise.
@@ -21,8 +22,10 @@ const MAX_DOUBLINGS: u32 = 8;
 /// ```
 /// use besom::{BinFilter, Filter};
 ///
-/// let filter = BinFilter::builder().capacity(10_000).false_positive_rate(0.001).build()?;
-/// assert_eq!(filter.capacity(), 10_000);
+/// let builder = BinFilter::builder().capacity(10_000).false_positive_rate(0.001);
+/// let size = builder.size_in_bits()?;
+/// let filter = builder.build()?;
+/// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -105,6 +108,18 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
         let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         Ok(BinFilter::from_parts(table, hasher, self.capacity, self.load, doublings))
+    }
+
+    /// The memory that the filter is going to take, known before it is built:
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a larger second level
+    /// in rare cases; growth does.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        let Plan { shape, bins, .. } = self.plan()?;
+        Ok(Table::line_bits(bins) + Second::size_in_bits(bins, shape, self.capacity))
     }
 
     /// The fewest doublings, and with them the fewest bits, that lead to what is asked for.

@@ -155,22 +155,16 @@ impl<H: KeyHasher> BinFilter<H> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);
         }
+        self.check_shapes(other)?;
         let needed = self.table.len + other.table.len;
         let (mut left, mut right) = (Side::of(self), Side::of(other));
-        let (bins, goal) = (left.table(self).bins(), right.table(other).bins());
-        while left.table(self).bins() < goal {
+        while left.table(self).bins() < right.table(other).bins() || needed > left.capacity {
+            if left.doublings == 0 {
+                return Err(MergeError::Full { needed, capacity: left.capacity });
+            }
             left.double(self)?;
         }
-        while right.table(other).bins() < bins {
-            right.double(other)?;
-        }
-        let shapes = |side: &Side, of: &Self| (side.table(of).bins(), side.table(of).shape());
-        let ((left_bins, left_shape), (right_bins, right_shape)) =
-            (shapes(&left, self), shapes(&right, other));
-        shape_agrees("bins", left_bins, right_bins)?;
-        shape_agrees("tag bits", left_shape.entry_bits().into(), right_shape.entry_bits().into())?;
-        while needed > left.capacity {
-            left.double(self).map_err(|_| MergeError::Full { needed, capacity: left.capacity })?;
+        while right.table(other).bins() < left.table(self).bins() {
             right.double(other)?;
         }
         let target = left.grown.as_mut().unwrap_or(&mut self.table);
@@ -180,8 +174,30 @@ impl<H: KeyHasher> BinFilter<H> {
         Ok(())
     }
 
+    /// Whether doubling makes the two filters alike.
+    fn check_shapes(&self, other: &Self) -> Result<(), MergeError> {
+        let (left, right) = (&self.table, &other.table);
+        let (small, large) = if left.bins() <= right.bins() { (left, right) } else { (right, left) };
+        let doublings = (large.bins() / small.bins()).ilog2();
+        let alike = small.bins() << doublings == large.bins();
+        let grows = alike && small.shape().after(doublings) == Some(large.shape());
+        // The other filter is doubled for this purpose only, this one for good.
+        if grows && (left.bins() >= right.bins() || doublings <= self.doublings) {
+            return Ok(());
+        }
+        let (what, left, right) = if left.bins() == right.bins() {
+            ("bits of class and tag", left.shape().entry_bits().into(), right.shape().entry_bits().into())
+        } else {
+            ("bins", left.bins(), right.bins())
+        };
+        Err(MergeError::ShapeMismatch { what, left, right })
+    }
+
     #[cold]
     fn grow(&mut self) -> Result<(), FullError> {
+        if self.doublings == 0 {
+            return Err(self.full());
+        }
         let mut side = Side::of(self);
         side.double(self).map_err(|_| self.full())?;
         side.settle(self);
@@ -216,17 +232,16 @@ impl Side {
         self.grown.as_ref().unwrap_or(&filter.table)
     }
 
+    /// The tags must have a plane to spare, which [`BinFilter::check_shapes`] and `doublings` see to.
     fn double<H>(&mut self, filter: &BinFilter<H>) -> Result<(), MergeError> {
         let table = self.table(filter);
-        let bins = table.bins();
-        let refused = MergeError::ShapeMismatch { what: "bins", left: bins, right: 2 * bins };
-        let Some(shape) = table.shape().after(1).filter(|_| self.doublings > 0) else { return Err(refused) };
-        let capacity = capacity_of(2 * bins, shape.slots, filter.load);
-        let doubled = table.doubled(capacity).ok_or(refused)?;
+        let slots = table.shape().after(1).map_or(0, |shape| shape.slots);
+        let capacity = capacity_of(2 * table.bins(), slots, filter.load);
         let bytes = table.memory_bits() / 4;
-        self.grown = Some(doubled.map_err(|_| MergeError::OutOfMemory { bytes })?);
+        let doubled = table.doubled(capacity).map_err(|_| MergeError::OutOfMemory { bytes })?;
+        self.grown = Some(doubled);
         self.capacity = capacity;
-        self.doublings -= 1;
+        self.doublings = self.doublings.saturating_sub(1);
         Ok(())
     }
 
@@ -237,10 +252,6 @@ impl Side {
         }
         (filter.capacity, filter.doublings) = (self.capacity, self.doublings);
     }
-}
-
-fn shape_agrees(what: &'static str, left: u64, right: u64) -> Result<(), MergeError> {
-    if left == right { Ok(()) } else { Err(MergeError::ShapeMismatch { what, left, right }) }
 }
 
 impl<H: KeyHasher> Filter for BinFilter<H> {

@@ -8,26 +8,24 @@ use super::next::{Next, Refused};
 use super::table::Table;
 
 impl Table {
-    /// The table with twice as many columns and one plane less, whose second level is made for so many keys; `None` if it has
-    /// no plane to give up.
+    /// The table with twice as many columns and one plane less, whose second level is made for so many keys. It must have a
+    /// plane to give up.
     ///
     /// The first plane is the next bit of the column: an item of bin b goes to bin 2b or 2b + 1, and what is left of it keeps
     /// its order there.
-    pub(super) fn doubled(&self, keys: usize) -> Option<Result<Self, BuildError>> {
-        let shape = self.shape().after(1)?;
-        (self.bins() <= Self::MAX_BINS / 2).then(|| {
-            let next = Next::for_keys(2 * self.bins(), shape, keys)?;
-            let mut doubled = Self::new(2 * self.bins(), shape, next)?;
-            let (tag_bits, bytes) = (shape.tag_bits(), doubled.memory_bits() / 8);
-            let moved = self.items().try_for_each(|(bin, Entry(entry))| {
-                let half = entry >> tag_bits & 1;
-                let class = entry >> (tag_bits + 1);
-                let entry = Entry(class << tag_bits | entry & low_mask(tag_bits) as u32);
-                doubled.insert_entry(2 * bin + u64::from(half), entry).map(drop)
-            });
-            moved.map_err(|Refused| BuildError::OutOfMemory { bytes })?;
-            Ok(doubled)
-        })
+    pub(super) fn doubled(&self, keys: usize) -> Result<Self, BuildError> {
+        let (bins, shape) = (2 * self.bins(), self.shape().after(1).unwrap_or(self.shape()));
+        debug_assert_ne!(shape, self.shape(), "there is no plane to give up");
+        let mut doubled = Self::new(bins, shape, Next::for_keys(bins, shape, keys)?)?;
+        let (tag_bits, bytes) = (shape.tag_bits(), doubled.memory_bits() / 8);
+        for (bin, Entry(entry)) in self.items() {
+            let half = entry >> tag_bits & 1;
+            let class = entry >> (tag_bits + 1);
+            let entry = Entry(class << tag_bits | entry & low_mask(tag_bits) as u32);
+            let inserted = doubled.insert_entry(2 * bin + u64::from(half), entry);
+            inserted.map_err(|Refused| BuildError::OutOfMemory { bytes })?;
+        }
+        Ok(doubled)
     }
 
     /// Takes all items of a table of the same shape in. Fails only if the second level lacks memory; nothing changes then.

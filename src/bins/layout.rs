@@ -15,6 +15,9 @@
 
 use crate::BuildError;
 
+/// The largest rate that can be asked for: above it a filter is hardly one.
+const MAX_RATE: f64 = 0.5;
+
 /// The bits of a line.
 const LINE_BITS: u32 = 512;
 
@@ -155,10 +158,10 @@ impl Shape {
     pub(super) fn choose(rate: f64, load: f64, doublings: u32) -> Result<Self, BuildError> {
         let first_level = || CUTS.iter().copied().filter(|cut| cut.entry_bits() <= ENTRY_BITS);
         let last_rate = |cut: Self| cut.after(doublings).map(|last| last.rate(load));
-        let meets = |cut: &Self| rate < 1.0 && last_rate(*cut).is_some_and(|last| last <= rate);
+        let meets = |cut: &Self| rate <= MAX_RATE && last_rate(*cut).is_some_and(|last| last <= rate);
         first_level().find(meets).ok_or_else(|| {
-            let min = first_level().filter_map(last_rate).fold(1.0, f64::min);
-            BuildError::RateOutOfRange { rate, min, max: 1.0 }
+            let min = first_level().filter_map(last_rate).fold(MAX_RATE, f64::min);
+            BuildError::RateOutOfRange { rate, min, max: MAX_RATE }
         })
     }
 
@@ -182,10 +185,10 @@ mod tests {
     #[test]
     fn the_rates_that_people_ask_for_are_met_by_tags_of_a_byte_and_few_planes() {
         let slots = |rate: f64| Shape::choose(rate, 0.9, 0).map(|cut| cut.slots);
-        let rates = [0.99, 1.0 / 16.0, 1.0 / 64.0, 0.01, 1.0 / 256.0, 0.001, 1e-4, 0.5_f64.powi(16)];
+        let rates = [0.5, 1.0 / 16.0, 1.0 / 64.0, 0.01, 1.0 / 256.0, 0.001, 1e-4, 0.5_f64.powi(16)];
         assert_eq!(rates.map(|rate| slots(rate).unwrap()), [55, 55, 55, 53, 49, 40, 31, 27]);
         assert!(
-            slots(1.0).is_err() && slots(1e-9).is_err() && slots(0.0).is_err() && slots(f64::NAN).is_err()
+            slots(0.51).is_err() && slots(1e-9).is_err() && slots(0.0).is_err() && slots(f64::NAN).is_err()
         );
     }
 

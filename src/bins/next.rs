@@ -73,6 +73,8 @@ impl Next {
 
     /// Inserts an item, in more memory if need be: whether none was equal. Nothing changes without memory.
     pub(super) fn insert(&mut self, bin: u64, entry: Entry) -> Result<bool, Refused> {
+        #[cfg(test)]
+        fault::strike()?;
         match self {
             Self::Second(second) => second.insert(bin, entry),
             Self::Rest(rest) => rest.insert(bin, entry),
@@ -109,6 +111,33 @@ impl Next {
         match self {
             Self::Second(second) => Self::Second(Box::new(second.with_isa(isa))),
             Self::Rest(rest) => Self::Rest(rest),
+        }
+    }
+}
+
+/// Memory that is lacking when a test says so.
+#[cfg(test)]
+pub(super) mod fault {
+    use std::cell::Cell;
+
+    use super::Refused;
+
+    thread_local! {
+        static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// All insertions into a next level are refused after so many; none for `None`.
+    pub(in super::super) fn after(insertions: Option<usize>) {
+        LEFT.set(insertions);
+    }
+
+    pub(super) fn strike() -> Result<(), Refused> {
+        match LEFT.get() {
+            Some(0) => Err(Refused),
+            left => {
+                LEFT.set(left.map(|left| left - 1));
+                Ok(())
+            }
         }
     }
 }

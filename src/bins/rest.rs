@@ -38,13 +38,14 @@ const MIN_SLOTS: u64 = 64;
 impl Rest {
     /// An empty one with about so many slots, for a table of so many bins.
     pub(super) fn new(bins: u64, shape: Shape, slots: u64) -> Result<Self, BuildError> {
-        let numbers = bins << shape.entry_bits();
-        let slots = slots.clamp(MIN_SLOTS.min(numbers), numbers);
-        // Rounded down, for no fewer slots than asked for. A remainder has two bits at least.
-        let width = (numbers / slots).clamp(1, 1 << *Geometry::REMAINDER_BITS.end());
-        let remainder_bits = (64 - (width - 1).leading_zeros()).max(*Geometry::REMAINDER_BITS.start());
-        let table = Table::new(numbers.div_ceil(width), remainder_bits, false)?;
-        Ok(Self { table, bins, shape, width })
+        let (quotients, width, remainder_bits) = cut(bins, shape, slots);
+        Ok(Self { table: Table::new(quotients, remainder_bits, false)?, bins, shape, width })
+    }
+
+    /// The memory of such an empty one, in bits.
+    pub(super) fn size_in_bits(bins: u64, shape: Shape, slots: u64) -> usize {
+        let (quotients, _, remainder_bits) = cut(bins, shape, slots);
+        Table::size(quotients, remainder_bits, false).bits
     }
 
     pub(super) fn len(&self) -> usize {
@@ -151,4 +152,14 @@ impl Rest {
         }
         Ok(())
     }
+}
+
+/// How many quotients there are for about so many slots, how many numbers share one, and how wide remainders are.
+fn cut(bins: u64, shape: Shape, slots: u64) -> (u64, u64, u32) {
+    let numbers = bins << shape.entry_bits();
+    let slots = slots.clamp(MIN_SLOTS.min(numbers), numbers);
+    // Rounded down, for no fewer slots than asked for.
+    let width = (numbers / slots).clamp(1, 1 << *Geometry::REMAINDER_BITS.end());
+    let remainder_bits = (64 - (width - 1).leading_zeros()).max(*Geometry::REMAINDER_BITS.start());
+    (numbers.div_ceil(width), width, remainder_bits)
 }

@@ -45,21 +45,18 @@ const FILL: f64 = 0.8;
 impl Second {
     /// The second level of a first one with so many bins that is to hold so many keys.
     pub(super) fn for_keys(bins: u64, shape: Shape, keys: usize) -> Result<Self, BuildError> {
-        let expected = bins as f64 * expected_overflow(keys as f64 / bins as f64, shape.slots);
-        // A bin that overflows sends about six items, so that the variance is six times that of as many single ones.
-        let per_bin = (expected + 3.0 * (6.0 * expected).sqrt()) / bins as f64;
-        let groups = (0..=GROUP_BITS).filter_map(|bits| {
-            let slots = Shape::with_entry_bits(shape.entry_bits() + bits)?.slots;
-            Some((FILL * f64::from(slots) / per_bin).min((1_u64 << bits) as f64) as u64)
-        });
-        Self::new(bins, shape, groups.max().unwrap_or(1).max(1))
+        Self::new(bins, shape, group_for(bins, shape, keys))
+    }
+
+    /// The memory of such a second level, in bits.
+    pub(super) fn size_in_bits(bins: u64, shape: Shape, keys: usize) -> usize {
+        let (own_bins, cut) = own_shape(bins, shape, group_for(bins, shape, keys));
+        let rest = Rest::size_in_bits(own_bins, cut, own_bins / 2);
+        8 * size_of::<Self>() + Table::line_bits(own_bins) + rest
     }
 
     fn new(bins: u64, shape: Shape, group: u64) -> Result<Self, BuildError> {
-        let bits = shape.entry_bits() + group.next_power_of_two().trailing_zeros();
-        // Sixteen classes of the first level leave fewer bits than the narrowest cut here has.
-        let cut = (bits..).find_map(Shape::with_entry_bits).unwrap_or(shape);
-        let own_bins = bins.div_ceil(group);
+        let (own_bins, cut) = own_shape(bins, shape, group);
         let rest = Rest::new(own_bins, cut, own_bins / 2)?;
         let table = Table::new(own_bins, cut, Next::Rest(rest))?;
         Ok(Self { table, bins, shape, group, reciprocal: u64::MAX / group })
@@ -169,6 +166,26 @@ impl Second {
         self.table = self.table.with_isa(isa);
         self
     }
+}
+
+/// How many bins of the first level share one of the second if it is to hold so many keys: the most that leave room.
+fn group_for(bins: u64, shape: Shape, keys: usize) -> u64 {
+    let expected = bins as f64 * expected_overflow(keys as f64 / bins as f64, shape.slots);
+    // A bin that overflows sends about six items, so that the variance is six times that of as many single ones.
+    let per_bin = (expected + 3.0 * (6.0 * expected).sqrt()) / bins as f64;
+    let groups = (0..=GROUP_BITS).filter_map(|bits| {
+        let slots = Shape::with_entry_bits(shape.entry_bits() + bits)?.slots;
+        Some((FILL * f64::from(slots) / per_bin).min((1_u64 << bits) as f64) as u64)
+    });
+    groups.max().unwrap_or(1).max(1)
+}
+
+/// How many bins the second level has, and how their lines are cut.
+fn own_shape(bins: u64, shape: Shape, group: u64) -> (u64, Shape) {
+    let bits = shape.entry_bits() + group.next_power_of_two().trailing_zeros();
+    // Sixteen classes of the first level leave fewer bits than the narrowest cut here has.
+    let widths = bits..=shape.entry_bits() + GROUP_BITS;
+    (bins.div_ceil(group), widths.into_iter().find_map(Shape::with_entry_bits).unwrap_or(shape))
 }
 
 /// How many items of a bin go to the second level on average, if a bin gets `mean` items and holds `slots`: the bins of a

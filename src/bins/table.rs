@@ -87,7 +87,12 @@ impl Table {
         self.bins
     }
 
-    /// The memory of both levels, in bits.
+    /// The memory of so many bins without the next level, in bits.
+    pub(super) fn line_bits(bins: u64) -> usize {
+        bins as usize * 8 * size_of::<Line>()
+    }
+
+    /// The memory of all levels, in bits.
     pub(super) fn memory_bits(&self) -> usize {
         self.words.len() * 64 + self.next.memory_bits()
     }

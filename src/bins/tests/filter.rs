@@ -1,6 +1,7 @@
 //! Catches: rates and sizes that are not what the documentation says, keys lost by growth, merging or overfilling, builders
 //! that refuse what can be met or accept what cannot.
 
+use super::super::next::fault;
 use crate::testing::Random;
 use crate::{BinFilter, BuildError, Filter, Insert, MergeError, Remove, SipHash};
 
@@ -111,7 +112,8 @@ fn filters_that_do_not_match_are_not_merged() {
     let mut filter = filled(&keys(1, 900), 1.0 / 256.0, 0.9);
     let before = filter.clone();
     assert_eq!(filter.merge(&build(900, 2)), Err(MergeError::HashMismatch));
-    assert!(matches!(filter.merge(&build(1_800, 1)), Err(MergeError::ShapeMismatch { what: "bins", .. })));
+    let error = filter.merge(&build(1_800, 1));
+    assert!(matches!(error, Err(MergeError::ShapeMismatch { what: "bins", .. })), "{error:?}");
     let other = BinFilter::builder().capacity(970).false_positive_rate(0.01).seed(1_u64).build().unwrap();
     assert!(matches!(filter.merge(&other), Err(MergeError::ShapeMismatch { .. })));
     let full = MergeError::Full { needed: 1_800, capacity: 900 };
@@ -140,9 +142,12 @@ fn builders_say_what_can_be_met() {
     assert_eq!(builder().build().unwrap_err(), BuildError::ZeroCapacity);
     let huge = builder().capacity(usize::MAX).build().unwrap_err();
     assert!(matches!(huge, BuildError::CapacityTooLarge { .. }), "{huge}");
-    for rate in [0.0, -1.0, 1.0, 2.0, 1e-7, f64::NAN] {
+    for rate in [0.0, -1.0, 0.6, 1.0, 2.0, 1e-7, f64::NAN] {
         let error = builder().capacity(10).false_positive_rate(rate).build().unwrap_err();
-        assert!(matches!(error, BuildError::RateOutOfRange { .. }), "{error}");
+        let BuildError::RateOutOfRange { min, max, .. } = error else { panic!("{error}") };
+        for told in [min, max] {
+            assert!(builder().capacity(10).false_positive_rate(told).build().is_ok(), "{told} was told");
+        }
     }
     for load in [0.0, 1.0, f64::NAN] {
         let error = builder().capacity(10).max_load(load).build().unwrap_err();
@@ -172,4 +177,29 @@ fn counts_are_those_of_a_multiset() {
         filter.verify().unwrap();
     }
     assert_eq!(filter.remove("key"), Ok(false));
+}
+
+#[test]
+fn many_keys_are_inserted_as_a_whole_or_not_at_all() {
+    let members = keys(1, 10_000);
+    let mut filter = BinFilter::builder().capacity(10_000).max_load(0.95).seed(2_u64).build().unwrap();
+    filter.insert_many(&members[..5_000]).unwrap();
+    let before = filter.clone();
+    fault::after(Some(100));
+    let error = filter.insert_many(&members[5_000..]).unwrap_err();
+    fault::after(None);
+    assert_eq!(error.len, 5_000);
+    assert!(filter == before);
+    filter.verify().unwrap();
+}
+
+#[test]
+fn the_size_is_known_before_the_filter_is_built() {
+    for (capacity, rate, load) in
+        [(1, 0.4, 0.9), (100, 0.01, 0.95), (50_000, 0.001, 0.2), (70_000, 1e-5, 0.99)]
+    {
+        let builder = BinFilter::builder().capacity(capacity).false_positive_rate(rate).max_load(load);
+        let size = builder.size_in_bits().unwrap();
+        assert_eq!(builder.build().unwrap().stats().bits, size, "{capacity} keys");
+    }
 }

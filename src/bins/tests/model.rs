@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::super::ahead::Doubts;
-use super::super::layout::{CUTS, Shape};
+use super::super::layout::{CUTS, DefaultCut, Shape};
 use super::super::line::{Entry, Fingerprint};
-use super::super::next::Next;
+use super::super::next::{Next, Refused, fault};
 use super::super::table::{Place, Table};
 use crate::bits::{Isa, low_mask};
 use crate::testing::Random;
@@ -190,7 +190,60 @@ fn doubling_moves_the_first_plane_into_the_bin() {
             let rest = (tag & low_mask(half.tag_bits())) as u32;
             *expected.0.entry((2 * bin + first, Entry(class << half.tag_bits() | rest))).or_default() += 1;
         }
-        check(&before.doubled(200).unwrap().unwrap(), &expected);
+        check(&before.doubled(200).unwrap(), &expected);
     }
-    assert!(table(3, CUTS[0], 10).doubled(10).is_none());
+}
+
+#[test]
+fn spare_bits_of_a_line_belong_to_others() {
+    for isa in Isa::available() {
+        let shape = Shape::of::<DefaultCut>();
+        let mut table = table(1, shape, 49).with_isa(isa);
+        let mut random = Random::new(11);
+        // The six bits between the borders and the occupied bits.
+        table.lines_mut()[0].0[55] |= 0b1010_1000;
+        for _ in 0..500 {
+            let print = print_of(shape, any_entry(shape, &mut random), random.next());
+            if random.one_in(2) {
+                table.insert(Place { bin: 0, print }).unwrap();
+            } else {
+                table.remove(Place { bin: 0, print });
+            }
+            assert_eq!(table.lines()[0].0[55] & 0b1111_1100, 0b1010_1000);
+        }
+        table.verify().unwrap();
+    }
+}
+
+#[test]
+fn without_memory_for_the_next_level_nothing_changes() {
+    let shape = Shape::of::<DefaultCut>();
+    let mut random = Random::new(12);
+    let items = |random: &mut Random| -> Vec<(u64, Entry)> {
+        (0..80).map(|_| (random.below(2), any_entry(shape, random))).collect()
+    };
+    let (mut left, mut right) = (table(2, shape, 100), table(2, shape, 100));
+    for (bin, entry) in items(&mut random) {
+        left.insert_entry(bin, entry).unwrap();
+    }
+    for (bin, entry) in items(&mut random) {
+        right.insert_entry(bin, entry).unwrap();
+    }
+    let before = left.clone();
+    for insertions in 0..30 {
+        fault::after(Some(insertions));
+        assert_eq!(left.absorb(&right), Err(Refused));
+        fault::after(None);
+        left.verify().unwrap();
+        assert!(left == before, "refused after {insertions} insertions");
+    }
+    left.absorb(&right).unwrap();
+    assert_eq!(left.len, 160);
+    let full = left.clone();
+    fault::after(Some(0));
+    for (bin, entry) in items(&mut random) {
+        assert_eq!(left.insert_entry(bin, entry), Err(Refused));
+    }
+    fault::after(None);
+    assert!(left == full);
 }
