@@ -63,6 +63,7 @@
 //! and in every version.
 
 mod batch;
+mod bins;
 mod bits;
 mod bloom;
 pub mod broom;
@@ -87,6 +88,7 @@ mod tinyset;
 mod values;
 mod whitelist;
 
+pub use bins::{BinFilter, BinFilterBuilder};
 pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};

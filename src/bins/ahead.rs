@@ -1,0 +1,89 @@
+//! The places of many keys, some at a time, with the lines of those that follow on their way.
+
+use std::slice::Chunks;
+
+use crate::{Key, KeyHasher};
+
+use super::line::Fingerprint;
+use super::table::{Place, STEP, Table};
+
+/// How many steps the fetching is ahead of the work. With [`STEP`] keys in each, enough to cover the latency of a miss, few
+/// enough for the processor's fill buffers.
+const DISTANCE: usize = 4;
+
+/// Buffers for those under way and the one that is worked on; a power of two.
+const BUFFERS: usize = 8;
+
+/// The places of keys, [`STEP`] at a time: while these are worked on, the lines of the next ones are fetched.
+pub(super) struct Ahead<'k, K> {
+    chunks: Chunks<'k, K>,
+    places: [[Place; STEP]; BUFFERS],
+    /// How many places there are in each.
+    lens: [usize; BUFFERS],
+    /// The number of the step that comes next.
+    step: usize,
+}
+
+impl<'k, K: Key> Ahead<'k, K> {
+    #[inline(always)]
+    pub(super) fn new<H: KeyHasher>(keys: &'k [K], table: &Table, hasher: &H) -> Self {
+        let nowhere = Place { bin: 0, print: Fingerprint(0) };
+        let (places, lens) = ([[nowhere; STEP]; BUFFERS], [0; BUFFERS]);
+        let mut ahead = Self { chunks: keys.chunks(STEP), places, lens, step: 0 };
+        for step in 0..DISTANCE {
+            ahead.fetch(step, table, hasher);
+        }
+        ahead
+    }
+
+    /// The next places; none behind the last key.
+    #[inline(always)]
+    pub(super) fn next<H: KeyHasher>(&mut self, table: &Table, hasher: &H) -> &[Place] {
+        let now = self.step % BUFFERS;
+        self.fetch((self.step + DISTANCE) % BUFFERS, table, hasher);
+        self.step += 1;
+        &self.places[now][..self.lens[now]]
+    }
+
+    #[inline(always)]
+    fn fetch<H: KeyHasher>(&mut self, buffer: usize, table: &Table, hasher: &H) {
+        let keys = self.chunks.next().unwrap_or_default();
+        self.lens[buffer] = keys.len();
+        for (place, key) in self.places[buffer].iter_mut().zip(keys) {
+            *place = table.place(hasher.digest_key(key));
+            table.prefetch(place.bin);
+        }
+    }
+}
+
+/// The queries of a batch that need the second level. They are asked at its end: a branch for each would be mispredicted,
+/// and would hold up the lines that are on their way.
+pub(super) struct Doubts {
+    /// The numbers of the queries, as far as there are any, and one that may turn out to be none.
+    noted: [u16; Self::MOST + 1],
+    len: usize,
+    /// The number of the next query.
+    query: u16,
+}
+
+impl Doubts {
+    /// How many there can be.
+    pub(super) const MOST: usize = 1024;
+
+    pub(super) fn new() -> Self {
+        Self { noted: [0; Self::MOST + 1], len: 0, query: 0 }
+    }
+
+    /// Notes the next query if there is a doubt. For [`MOST`](Self::MOST) queries at most.
+    #[inline(always)]
+    pub(super) fn note(&mut self, doubt: bool) {
+        self.noted[self.len.min(Self::MOST)] = self.query;
+        self.len += usize::from(doubt);
+        self.query += 1;
+    }
+
+    /// The numbers of the queries that were noted.
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.noted.iter().take(self.len).map(|&query| usize::from(query))
+    }
+}

@@ -1,0 +1,453 @@
+//! One bin: an aligned line of tags and metadata.
+//!
+//! The items of a class stand side by side, a *run*; runs stand in the order of their classes from slot 0 on, without
+//! gaps, and the tags of a run ascend. Bit c of the *occupied* bits says that class c has a run. The *borders* say where runs
+//! begin and end: bit 0 is set, and bit j + 1 is if a run ends at slot j. So the run of a class lies between the k-th border
+//! and the next, where k is how many classes before it have one; the highest border is the number of items.
+//!
+//! Slots that are not in use are 0: equal items make equal lines, in whichever order they came and went.
+
+use crate::bits::low_mask;
+use crate::{InvariantError, error::ensure};
+
+use super::layout::Layout;
+use super::machine::{Machine, Search};
+
+/// One bin. See the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub(super) [u8; 64]);
+
+/// What a line stores of a key, with the class on top: the bits of a digest that class, bytes and planes are cut from.
+///
+/// ```text
+/// bit 63      58    56      48      40          16        0
+///     | class |     | byte 0 | byte 1 |         | planes |
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint(pub(super) u64);
+
+/// Class and tag without gaps, the class on top. Items of a bin are ordered by this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry(pub(super) u32);
+
+/// The bit where the first byte of a tag begins in a fingerprint; the second one is below it.
+const BYTE_AT: u32 = 48;
+
+/// The planes of a fingerprint: the first of them is the highest of so many bits.
+const PLANE_BITS: u32 = 16;
+
+impl Fingerprint {
+    /// What a line stores of the key with this half of the digest and this fraction of its column.
+    #[inline(always)]
+    pub(super) fn new(lo: u64, fraction: u64) -> Self {
+        Self(lo & !low_mask(PLANE_BITS) | fraction >> (64 - PLANE_BITS))
+    }
+
+    #[inline(always)]
+    pub(super) fn class<L: Layout>(self) -> usize {
+        (self.0 >> (64 - L::CLASS_BITS)) as usize
+    }
+
+    /// The `column`-th byte of the tag.
+    #[inline(always)]
+    fn byte(self, column: u32) -> u8 {
+        (self.0 >> (BYTE_AT - 8 * column)) as u8
+    }
+
+    /// The `plane`-th further bit of the tag.
+    #[inline(always)]
+    fn bit(self, plane: u32) -> u64 {
+        self.0 >> (PLANE_BITS - 1 - plane) & 1
+    }
+
+    /// The further bits of the tag, the first of them the most significant.
+    #[inline(always)]
+    fn planes<L: Layout>(self) -> u64 {
+        (self.0 & low_mask(PLANE_BITS)) >> (PLANE_BITS - L::PLANES)
+    }
+
+    #[inline(always)]
+    pub(super) fn entry<L: Layout>(self) -> Entry {
+        let mut entry = (self.class::<L>() as u64) << L::PLANES | self.planes::<L>();
+        for column in 0..L::BYTES {
+            entry = entry << 8 | u64::from(self.byte(column));
+        }
+        Entry(entry as u32)
+    }
+}
+
+impl Entry {
+    /// A fingerprint with this class and tag, and zeros elsewhere.
+    #[inline(always)]
+    pub(super) fn fingerprint<L: Layout>(self) -> Fingerprint {
+        let entry = u64::from(self.0);
+        let mut word = entry >> L::TAG_BITS << (64 - L::CLASS_BITS);
+        word |= (entry >> (8 * L::BYTES) & low_mask(L::PLANES)) << (PLANE_BITS - L::PLANES);
+        for column in 0..L::BYTES {
+            word |= (entry >> (8 * (L::BYTES - 1 - column)) & 0xff) << (BYTE_AT - 8 * column);
+        }
+        Fingerprint(word)
+    }
+}
+
+/// The place of a class in a line: its borders as single bits, the same one twice if it has no run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    /// The border before it.
+    pub(super) first: u64,
+    /// The border behind it.
+    pub(super) last: u64,
+}
+
+impl Run {
+    /// The run of a class: two ranks and two deposits, no branch. What lies above the borders does not matter.
+    #[inline(always)]
+    fn find<L: Layout, M: Search>(machine: M, occupied: u64, borders: u64, class: usize) -> Self {
+        let class = class & (L::CLASSES as usize - 1);
+        let before = machine.count(occupied & BELOW[class]);
+        let with = machine.count(occupied & BELOW[class + 1]);
+        Self {
+            first: machine.deposit(POWER[before as usize], borders),
+            last: machine.deposit(POWER[with as usize], borders),
+        }
+    }
+
+    /// Its slots as bits.
+    #[inline(always)]
+    pub(super) fn slots(self) -> u64 {
+        self.last.wrapping_sub(self.first)
+    }
+}
+
+/// Everything of a line but the bytes of the tags.
+#[derive(Clone, Copy)]
+struct Meta {
+    /// The further bits of all tags.
+    planes: [u64; 8],
+    borders: u64,
+    /// What is above the borders in their word.
+    above: u64,
+    occupied: u64,
+}
+
+/// Where a plane begins: the byte, and the bit in it.
+#[inline(always)]
+fn plane_at<L: Layout>(plane: u32) -> (usize, u32) {
+    let bit = L::PLANES_AT + plane * L::SLOTS;
+    ((bit / 8) as usize, bit % 8)
+}
+
+/// At [c] the bits below bit c. Loading one is cheaper than shifting: deposits, multiplications and shifts by a
+/// variable compete for the same ports.
+static BELOW: [u64; 65] = {
+    let mut below = [0; 65];
+    let mut bit = 0;
+    while bit <= 64 {
+        below[bit] = low_mask(bit as u32);
+        bit += 1;
+    }
+    below
+};
+
+/// At [k] the bit k. There are at most 64 runs, but the rank that finds nothing must have a place too.
+static POWER: [u64; 65] = {
+    let mut power = [0; 65];
+    let mut bit = 0;
+    while bit < 64 {
+        power[bit] = 1 << bit;
+        bit += 1;
+    }
+    power
+};
+
+impl Line {
+    /// A bin without items.
+    pub(super) fn empty<L: Layout>() -> Self {
+        let mut line = Self([0; 64]);
+        line.0[L::BORDERS_AT as usize] = 1;
+        line
+    }
+
+    /// The 8 bytes from this one on.
+    #[inline(always)]
+    fn word(&self, byte: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.0[byte..byte + 8]);
+        u64::from_le_bytes(word)
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, byte: usize, word: u64) {
+        self.0[byte..byte + 8].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// Which classes have a run.
+    #[inline(always)]
+    pub(super) fn occupied<L: Layout>(&self) -> u64 {
+        self.word(56) >> (64 - L::CLASSES)
+    }
+
+    /// The borders, and whatever lies above them: nothing that looks for the k-th border finds that.
+    #[inline(always)]
+    fn borders_and_above<L: Layout>(&self) -> u64 {
+        self.word(L::BORDERS_AT as usize)
+    }
+
+    #[inline(always)]
+    pub(super) fn borders<L: Layout>(&self) -> u64 {
+        self.borders_and_above::<L>() & L::BORDERS
+    }
+
+    /// The `plane`-th further bit of all tags, and whatever lies above.
+    #[inline(always)]
+    fn plane_and_above<L: Layout>(&self, plane: u32) -> u64 {
+        let (byte, shift) = plane_at::<L>(plane);
+        self.word(byte) >> shift
+    }
+
+    /// Everything but the bytes of the tags.
+    #[inline(always)]
+    fn meta<L: Layout>(&self) -> Meta {
+        let mut planes = [0; 8];
+        let mut plane = 0;
+        while plane < L::PLANES {
+            planes[plane as usize] = self.plane_and_above::<L>(plane) & low_mask(L::SLOTS);
+            plane += 1;
+        }
+        let borders = self.borders_and_above::<L>();
+        let (borders, above) = (borders & L::BORDERS, borders & !L::BORDERS);
+        Meta { planes, borders, above, occupied: self.occupied::<L>() }
+    }
+
+    /// Writes everything but the bytes of the tags, and leaves the spare bits as they are.
+    ///
+    /// From the bottom to the top, a word for each field: what a word has too much is overwritten by the next one. So nothing
+    /// is read in between, which would have to wait for what was written.
+    #[inline(always)]
+    fn set_meta<L: Layout>(&mut self, meta: Meta) {
+        let mut plane = 0;
+        while plane < L::PLANES {
+            let (byte, shift) = plane_at::<L>(plane);
+            // The byte where a plane begins has the end of the one before it.
+            let before = if plane == 0 { 0 } else { meta.planes[plane as usize - 1] >> (L::SLOTS - shift) };
+            self.set_word(byte, before | meta.planes[plane as usize] << shift);
+            plane += 1;
+        }
+        self.set_word(L::BORDERS_AT as usize, meta.above | meta.borders);
+        let bytes = L::CLASSES as usize / 8;
+        self.0[64 - bytes..].copy_from_slice(&meta.occupied.to_le_bytes()[..bytes]);
+    }
+
+    /// Whether no further item fits.
+    #[inline(always)]
+    pub(super) fn is_full<L: Layout>(&self) -> bool {
+        self.borders_and_above::<L>() & L::FULL != 0
+    }
+
+    /// How many items there are.
+    #[inline(always)]
+    pub(super) fn len<L: Layout>(&self) -> u32 {
+        63 - self.borders::<L>().leading_zeros()
+    }
+
+    /// The run of a class.
+    #[inline(always)]
+    pub(super) fn run<L: Layout, M: Search>(&self, machine: M, class: usize) -> Run {
+        Run::find::<L, M>(machine, self.occupied::<L>(), self.borders_and_above::<L>(), class)
+    }
+
+    /// Which slots hold the tag, whatever their class. Bits beyond the slots mean nothing.
+    #[inline(always)]
+    pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> u64 {
+        let mut matches = machine.equal(self, print.byte(0));
+        if L::BYTES == 2 {
+            matches &= machine.equal(self, print.byte(1)) >> L::SLOTS;
+        }
+        let mut plane = 0;
+        while plane < L::PLANES {
+            matches &= self.plane_and_above::<L>(plane) ^ print.bit(plane).wrapping_sub(1);
+            plane += 1;
+        }
+        matches
+    }
+
+    /// Whether the item is here; and whether its run ends with a full bin, so that items like it may be in the second level.
+    #[inline(always)]
+    pub(super) fn find<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
+        let run = self.run::<L, M>(machine, print.class::<L>());
+        (self.matches::<L, M>(machine, print) & run.slots() != 0, run.last == L::FULL)
+    }
+
+    /// Which slots hold a smaller tag, whatever their class, and which hold the same. Bits beyond the slots mean nothing.
+    #[inline(always)]
+    fn compare<L: Layout, M: Machine>(&self, machine: M, print: Fingerprint) -> (u64, u64) {
+        let (mut less, mut equal) = (0, u64::MAX);
+        let mut plane = 0;
+        while plane < L::PLANES {
+            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bit(plane).wrapping_neg());
+            less |= equal & wanted & !stored;
+            equal &= !(stored ^ wanted);
+            plane += 1;
+        }
+        let mut column = 0;
+        while column < L::BYTES {
+            let (byte, shift) = (print.byte(column), column * L::SLOTS);
+            less |= equal & machine.less(self, byte) >> shift;
+            equal &= machine.equal(self, byte) >> shift;
+            column += 1;
+        }
+        (less, equal)
+    }
+
+    /// Inserts an item, unless the bin is full: `None` then, and nothing changes. Else whether no item was equal.
+    #[inline(always)]
+    pub(super) fn insert<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> Option<bool> {
+        if self.is_full::<L>() {
+            return None;
+        }
+        Some(self.squeeze_in::<L, M>(machine, print, self.meta::<L>()))
+    }
+
+    /// Inserts an item into a full bin in the place of the last one, which must not be less. Whether no item was equal.
+    #[inline(always)]
+    pub(super) fn replace_last<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> bool {
+        let mut meta = self.meta::<L>();
+        // Without the last item; if it was a run of its own, without that.
+        let single = meta.borders >> (L::SLOTS - 1) & 1;
+        meta.occupied ^= single << self.last_class::<L>();
+        meta.borders = meta.borders ^ L::FULL | L::FULL >> 1;
+        self.squeeze_in::<L, M>(machine, print, meta)
+    }
+
+    /// Inserts an item between those that `meta` describes; what was in the last slot is dropped.
+    #[inline(always)]
+    fn squeeze_in<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint, mut meta: Meta) -> bool {
+        let class = print.class::<L>();
+        let run = Run::find::<L, M>(machine, meta.occupied, meta.borders, class);
+        let (less, equal) = self.compare::<L, M>(machine, print);
+        let at = machine.count(run.first.wrapping_sub(1) | less & run.slots());
+        let mut plane = 0;
+        while plane < L::PLANES {
+            let bits = &mut meta.planes[plane as usize];
+            let above = *bits & u64::MAX << at;
+            *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | print.bit(plane) << at;
+            plane += 1;
+        }
+        // The borders behind the run move up. A new run begins at the one that they had in common, which stays.
+        let moving = meta.borders & run.last.wrapping_neg();
+        let kept = meta.borders & (run.last << 1 >> (meta.occupied >> class & 1)).wrapping_sub(1);
+        meta.borders = kept | moving << 1;
+        meta.occupied |= 1 << class;
+        let mut column = 0;
+        while column < L::BYTES {
+            let first = column * L::SLOTS;
+            machine.open(self, first + at, first + L::SLOTS, print.byte(column));
+            column += 1;
+        }
+        self.set_meta::<L>(meta);
+        equal & run.slots() == 0
+    }
+
+    /// Removes an item that is equal; `false`, and nothing changes, if there is none.
+    #[inline(always)]
+    pub(super) fn remove<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> bool {
+        let class = print.class::<L>();
+        let run = self.run::<L, M>(machine, class);
+        let found = self.matches::<L, M>(machine, print) & run.slots();
+        if found == 0 {
+            return false;
+        }
+        let at = found.trailing_zeros();
+        let mut meta = self.meta::<L>();
+        let mut plane = 0;
+        while plane < L::PLANES {
+            let bits = &mut meta.planes[plane as usize];
+            let above = u64::MAX << at;
+            *bits = *bits & !above | *bits >> 1 & above;
+            plane += 1;
+        }
+        // The borders behind the item move down. If it was a run of its own, its two borders become one.
+        let moving = meta.borders & run.last.wrapping_neg();
+        meta.borders = meta.borders ^ moving | moving >> 1;
+        meta.occupied ^= u64::from(run.last == run.first << 1) << class;
+        let mut column = 0;
+        while column < L::BYTES {
+            let first = column * L::SLOTS;
+            machine.close(self, first + at, first + L::SLOTS);
+            column += 1;
+        }
+        self.set_meta::<L>(meta);
+        true
+    }
+
+    /// The smallest item of the same class that is not less than this one; and whether there may be others beyond the bin.
+    #[inline(always)]
+    pub(super) fn ceiling<L: Layout, M: Machine>(
+        &self,
+        machine: M,
+        print: Fingerprint,
+    ) -> (Option<Entry>, bool) {
+        let class = print.class::<L>();
+        let run = self.run::<L, M>(machine, class);
+        let (less, _) = self.compare::<L, M>(machine, print);
+        // Tags ascend: what is not less follows behind what is.
+        let rest = run.slots() & !less;
+        let found = (rest != 0).then(|| self.entry::<L>(rest.trailing_zeros(), class as u32));
+        (found, run.last == L::FULL)
+    }
+
+    /// The class of the last run; 0 if there is none.
+    #[inline(always)]
+    pub(super) fn last_class<L: Layout>(&self) -> u32 {
+        63 - (self.occupied::<L>() | 1).leading_zeros()
+    }
+
+    /// The item in a slot that belongs to this class.
+    #[inline(always)]
+    pub(super) fn entry<L: Layout>(&self, slot: u32, class: u32) -> Entry {
+        let mut entry = class;
+        for plane in 0..L::PLANES {
+            entry = entry << 1 | (self.plane_and_above::<L>(plane) >> slot & 1) as u32;
+        }
+        for column in 0..L::BYTES {
+            entry = entry << 8 | u32::from(self.0[(column * L::SLOTS + slot) as usize]);
+        }
+        Entry(entry)
+    }
+
+    /// The last item of a full bin.
+    #[inline(always)]
+    pub(super) fn last<L: Layout>(&self) -> Entry {
+        self.entry::<L>(L::SLOTS - 1, self.last_class::<L>())
+    }
+
+    /// Appends all items, in order.
+    pub(super) fn entries<L: Layout>(&self, entries: &mut Vec<Entry>) {
+        let (mut occupied, mut behind) = (self.occupied::<L>(), self.borders::<L>() >> 1);
+        let mut slot = 0;
+        while occupied != 0 && slot < L::SLOTS {
+            entries.push(self.entry::<L>(slot, occupied.trailing_zeros()));
+            if behind & 1 == 1 {
+                occupied &= occupied - 1;
+            }
+            behind >>= 1;
+            slot += 1;
+        }
+    }
+
+    /// Checks everything that the other functions rely on.
+    pub(super) fn verify<L: Layout>(&self) -> Result<(), InvariantError> {
+        let (borders, runs) = (self.borders::<L>(), self.occupied::<L>().count_ones());
+        ensure!(borders & 1 == 1, "there is no border before the first run");
+        ensure!(borders.count_ones() == runs + 1, "{runs} runs between borders {borders:#b}");
+        let mut entries = Vec::new();
+        self.entries::<L>(&mut entries);
+        ensure!(entries.len() == self.len::<L>() as usize, "{} items in the runs", entries.len());
+        ensure!(entries.is_sorted(), "the items {entries:?} are not in order");
+        for slot in self.len::<L>()..L::SLOTS {
+            ensure!(self.entry::<L>(slot, 0) == Entry(0), "slot {slot} is in no run but not empty");
+        }
+        Ok(())
+    }
+}

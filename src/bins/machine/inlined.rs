@@ -1,0 +1,134 @@
+//! x86-64 with AVX-512, for operations that are compiled into their callers.
+//!
+//! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
+//! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
+//! line of the default layout, exist in this form too.
+//!
+//! Only the upper sixteen vector registers are used: they leave no state behind that would slow down code without AVX.
+
+use std::arch::asm;
+
+use crate::bits::low_mask;
+
+use super::super::line::Line;
+use super::x86::numbered;
+use super::{Machine, Search};
+
+/// A processor with AVX-512 F, BW and VBMI, BMI2 and POPCNT.
+///
+/// A value of this type is a proof of that: it can only be made in an unsafe block that vouches for it.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Inlined(());
+
+impl Search for Inlined {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(())
+    }
+
+    #[inline(always)]
+    fn count(self, bits: u64) -> u32 {
+        let count: u64;
+        // SAFETY: `self` proves POPCNT, which changes one register and flags.
+        unsafe { asm!("popcnt {}, {}", lateout(reg) count, in(reg) bits, options(pure, nomem, nostack)) };
+        count as u32
+    }
+
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        let deposited: u64;
+        // SAFETY: `self` proves BMI2, and `pdep` changes one register.
+        unsafe {
+            asm!(
+                "pdep {}, {}, {}",
+                lateout(reg) deposited,
+                in(reg) bits,
+                in(reg) places,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        deposited
+    }
+
+    #[inline(always)]
+    fn equal(self, line: &Line, byte: u8) -> u64 {
+        let equal: u64;
+        // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are named.
+        unsafe {
+            asm!(
+                "vpbroadcastb zmm16, {byte:e}",
+                "vpcmpeqb k1, zmm16, zmmword ptr [{line}]",
+                "kmovq {equal}, k1",
+                byte = in(reg) u32::from(byte),
+                line = in(reg) line.0.as_ptr(),
+                equal = lateout(reg) equal,
+                out("xmm16") _,
+                out("k1") _,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        equal
+    }
+}
+
+/// The bytes of a line, each with the number of the one before it, and of the one behind it.
+static BEFORE: Line = Line(numbered(-1));
+static BEHIND: Line = Line(numbered(1));
+
+/// Puts the bytes of a line with these numbers into the places that `changed` has.
+#[inline(always)]
+fn permute(_: Inlined, line: &mut Line, numbers: &'static Line, changed: u64) {
+    // SAFETY: the first argument proves AVX-512 BW and VBMI. The 64 aligned bytes of two lines are read and those of one
+    // written, and registers changed that are named.
+    unsafe {
+        asm!(
+            "kmovq k1, {changed}",
+            "vmovdqa64 zmm16, zmmword ptr [{line}]",
+            "vmovdqa64 zmm17, zmmword ptr [{numbers}]",
+            "vpermb zmm16 {{k1}}, zmm17, zmm16",
+            "vmovdqa64 zmmword ptr [{line}], zmm16",
+            changed = in(reg) changed,
+            line = in(reg) line.0.as_mut_ptr(),
+            numbers = in(reg) numbers.0.as_ptr(),
+            out("xmm16") _,
+            out("xmm17") _,
+            out("k1") _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+impl Machine for Inlined {
+    #[inline(always)]
+    fn less(self, line: &Line, byte: u8) -> u64 {
+        let less: u64;
+        // SAFETY: as in `equal`.
+        unsafe {
+            asm!(
+                "vpbroadcastb zmm16, {byte:e}",
+                "vpcmpnleub k1, zmm16, zmmword ptr [{line}]",
+                "kmovq {less}, k1",
+                byte = in(reg) u32::from(byte),
+                line = in(reg) line.0.as_ptr(),
+                less = lateout(reg) less,
+                out("xmm16") _,
+                out("k1") _,
+                options(pure, readonly, nostack, preserves_flags)
+            );
+        }
+        less
+    }
+
+    #[inline(always)]
+    fn open(self, line: &mut Line, at: u32, end: u32, byte: u8) {
+        permute(self, line, &BEFORE, low_mask(end) & u64::MAX << at);
+        line.0[at as usize % 64] = byte;
+    }
+
+    #[inline(always)]
+    fn close(self, line: &mut Line, at: u32, end: u32) {
+        permute(self, line, &BEHIND, low_mask(end) & u64::MAX << at);
+        line.0[end as usize - 1] = 0;
+    }
+}

@@ -1,0 +1,217 @@
+//! The operations of a table, compiled for every layout on every machine, and chosen once for each table.
+//!
+//! The hot ones settle the matter in one line; what goes on to the second level is cold, and kept out of line.
+
+use crate::InvariantError;
+use crate::bits::Isa;
+
+use super::ahead::Doubts;
+use super::layout::{CUTS, Cut, Layout, Shape, for_each_cut};
+use super::line::{Entry, Fingerprint, Line};
+use super::machine::{Portable, Search};
+use super::next::Refused;
+use super::table::{Place, Table};
+
+/// The operations for one machine and one layout.
+///
+/// They are unsafe to call on a processor that is not the machine, which [`choose`](Self::choose) sees to, and on a table
+/// of another layout they would do nonsense.
+pub(super) struct Operations {
+    // SAFETY: of these and all that follow: to be called on this machine only.
+    pub(super) contains: unsafe fn(&Table, u64, Fingerprint) -> bool,
+    pub(super) contains_many: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
+    pub(super) count: unsafe fn(&Table, u64, Fingerprint) -> usize,
+    pub(super) insert: unsafe fn(&mut Table, u64, Fingerprint) -> Result<bool, Refused>,
+    pub(super) insert_many: unsafe fn(&mut Table, &[Place]) -> Batch,
+    pub(super) contains_entry: unsafe fn(&Table, u64, Entry) -> bool,
+    pub(super) count_entry: unsafe fn(&Table, u64, Entry) -> usize,
+    pub(super) ceiling: unsafe fn(&Table, u64, Entry) -> Option<Entry>,
+    pub(super) insert_entry: unsafe fn(&mut Table, u64, Entry) -> Result<bool, Refused>,
+    pub(super) remove: unsafe fn(&mut Table, u64, Fingerprint) -> bool,
+    pub(super) remove_entry: unsafe fn(&mut Table, u64, Entry) -> bool,
+    /// A bin without items.
+    pub(super) empty: fn() -> Line,
+    /// Appends the items of a bin, in order.
+    pub(super) entries: fn(&Line, &mut Vec<Entry>),
+    pub(super) verify: fn(&Line) -> Result<(), InvariantError>,
+}
+
+/// How far a batch of insertions came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Batch {
+    /// How many keys were inserted: all, or those before the one that found no memory.
+    pub(super) inserted: usize,
+    /// How many of them were not accepted before.
+    pub(super) new: usize,
+}
+
+impl Operations {
+    /// Those for a layout, on a machine that must be at most what the processor has.
+    pub(super) fn choose(isa: Isa, shape: Shape) -> &'static Self {
+        let cut = CUTS.iter().position(|&cut| cut == shape).unwrap_or_default();
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => &avx512::OPERATIONS[cut],
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => &avx2::OPERATIONS[cut],
+            _ => &portable::OPERATIONS[cut],
+        }
+    }
+}
+
+impl std::fmt::Debug for Operations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Operations")
+    }
+}
+
+/// The list of operations for each layout, by a function `operations` that has them for one.
+macro_rules! list {
+    ($(($slots:literal, $class_bits:literal, $bytes:literal, $planes:literal)),*) => {
+        pub(super) static OPERATIONS: [Operations; CUTS.len()] =
+            [$(operations::<Cut<$slots, $class_bits, $bytes, $planes>>()),*];
+    };
+}
+
+/// Compiles all operations for one machine, in a module with the list of those for each layout.
+macro_rules! compile {
+    ($module:ident, $machine:path $(, #[$features:meta])?) => {
+        mod $module {
+            use super::*;
+            use $machine as This;
+
+            for_each_cut!(list);
+
+            const fn operations<L: Layout>() -> Operations {
+                Operations {
+                    contains: contains::<L>,
+                    contains_many: contains_many::<L>,
+                    count: count::<L>,
+                    insert: insert::<L>,
+                    insert_many: insert_many::<L>,
+                    contains_entry: contains_entry::<L>,
+                    count_entry: count_entry::<L>,
+                    ceiling: ceiling::<L>,
+                    insert_entry: insert_entry::<L>,
+                    remove: remove::<L>,
+                    remove_entry: remove_entry::<L>,
+                    empty: Line::empty::<L>,
+                    entries: Line::entries::<L>,
+                    verify: Line::verify::<L>,
+                }
+            }
+
+            #[inline]
+            $(#[$features])?
+            fn machine() -> This {
+                // SAFETY: this function's features are the machine's.
+                unsafe { This::new() }
+            }
+
+            $(#[$features])?
+            fn contains<L: Layout>(table: &Table, bin: u64, print: Fingerprint) -> bool {
+                let (found, beyond) = table.line(bin).find::<L, This>(machine(), print);
+                if beyond { found || table.overflown::<L>(bin, print) } else { found }
+            }
+
+            $(#[$features])?
+            fn contains_many<L: Layout>(
+                table: &Table,
+                places: &[Place],
+                answers: &mut [bool],
+                doubts: &mut Doubts,
+            ) {
+                for (place, answer) in places.iter().zip(answers) {
+                    let (found, beyond) = table.line(place.bin).find::<L, This>(machine(), place.print);
+                    *answer = found;
+                    doubts.note(beyond & !found);
+                }
+            }
+
+            $(#[$features])?
+            fn count<L: Layout>(table: &Table, bin: u64, print: Fingerprint) -> usize {
+                let line = table.line(bin);
+                let run = line.run::<L, This>(machine(), print.class::<L>());
+                let here = line.matches::<L, This>(machine(), print) & run.slots();
+                let beyond = if run.last == L::FULL { table.next.count(bin, print.entry::<L>()) } else { 0 };
+                here.count_ones() as usize + beyond
+            }
+
+            $(#[$features])?
+            fn insert<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> Result<bool, Refused> {
+                match table.line_mut(bin).insert::<L, This>(machine(), print) {
+                    Some(new) => {
+                        table.len += 1;
+                        Ok(new)
+                    }
+                    None => insert_full::<L>(table, bin, print),
+                }
+            }
+
+            #[cold]
+            #[inline(never)]
+            $(#[$features])?
+            fn insert_full<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> Result<bool, Refused> {
+                table.insert_full::<L, This>(machine(), bin, print)
+            }
+
+            $(#[$features])?
+            fn insert_many<L: Layout>(table: &mut Table, places: &[Place]) -> Batch {
+                let mut new = 0;
+                for (inserted, place) in places.iter().enumerate() {
+                    match insert::<L>(table, place.bin, place.print) {
+                        Ok(fresh) => new += usize::from(fresh),
+                        Err(Refused) => return Batch { inserted, new },
+                    }
+                }
+                Batch { inserted: places.len(), new }
+            }
+
+            $(#[$features])?
+            fn contains_entry<L: Layout>(table: &Table, bin: u64, entry: Entry) -> bool {
+                contains::<L>(table, bin, entry.fingerprint::<L>())
+            }
+
+            $(#[$features])?
+            fn count_entry<L: Layout>(table: &Table, bin: u64, entry: Entry) -> usize {
+                count::<L>(table, bin, entry.fingerprint::<L>())
+            }
+
+            $(#[$features])?
+            fn ceiling<L: Layout>(table: &Table, bin: u64, entry: Entry) -> Option<Entry> {
+                let print = entry.fingerprint::<L>();
+                let (found, beyond) = table.line(bin).ceiling::<L, This>(machine(), print);
+                if found.is_none() && beyond { table.next.ceiling(bin, entry) } else { found }
+            }
+
+            $(#[$features])?
+            fn insert_entry<L: Layout>(table: &mut Table, bin: u64, entry: Entry) -> Result<bool, Refused> {
+                insert::<L>(table, bin, entry.fingerprint::<L>())
+            }
+
+            $(#[$features])?
+            fn remove<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> bool {
+                table.remove_item::<L, This>(machine(), bin, print)
+            }
+
+            $(#[$features])?
+            fn remove_entry<L: Layout>(table: &mut Table, bin: u64, entry: Entry) -> bool {
+                remove::<L>(table, bin, entry.fingerprint::<L>())
+            }
+        }
+    };
+}
+
+compile!(portable, Portable);
+#[cfg(target_arch = "x86_64")]
+compile!(
+    avx2,
+    super::super::machine::x86::Avx2,
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
+);
+#[cfg(target_arch = "x86_64")]
+compile!(
+    avx512,
+    super::super::machine::x86::Avx512,
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx2,bmi1,bmi2,popcnt,lzcnt")]
+);

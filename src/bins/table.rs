@@ -1,0 +1,363 @@
+//! Bins, and the next level behind them: a multiset of (bin, class, tag).
+//!
+//! Of the items of a bin, the line holds the smallest by class and tag, as many as fit, and the next level the rest. So a
+//! query needs the next level only if its run ends with a full bin, and equal contents make equal bins, in whichever
+//! order they came and went. A removal from a full bin pulls the smallest item of the next level back.
+
+use crate::bits::{AlignedWords, Isa, prefetch};
+use crate::{BuildError, Digest, InvariantError, error::ensure};
+
+use super::ahead::Doubts;
+use super::layout::{DefaultCut, Layout, Shape};
+use super::line::{Entry, Fingerprint, Line};
+#[cfg(target_arch = "x86_64")]
+use super::machine::inlined::Inlined;
+use super::machine::{Machine, Search};
+use super::next::{Next, Refused};
+use super::operations::{Batch, Operations};
+
+/// How many places the operations on many keys take at once: the machine is chosen once for so many.
+pub(super) const STEP: usize = 8;
+
+/// A compact multiset of (bin, class, tag). See the [module](self).
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    /// `bins` lines of 8 words.
+    words: AlignedWords,
+    bins: u64,
+    /// Items in both levels.
+    pub(super) len: usize,
+    operations: &'static Operations,
+    /// The machine for operations that are compiled into their callers: there for the default layout on AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    inlined: Option<Inlined>,
+    shape: Shape,
+    pub(super) next: Next,
+}
+
+/// Where a key belongs, and what is stored of it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub(super) bin: u64,
+    pub(super) print: Fingerprint,
+}
+
+impl Table {
+    /// The most bins: their numbers leave room for the fraction's bits and the second level's entries.
+    pub(super) const MAX_BINS: u64 = 1 << 40;
+
+    /// An empty table.
+    pub(super) fn new(bins: u64, shape: Shape, next: Next) -> Result<Self, BuildError> {
+        debug_assert!((1..=Self::MAX_BINS).contains(&bins));
+        let bytes = bins as usize * size_of::<Line>();
+        let words = AlignedWords::zeroed(bytes / 8).ok_or(BuildError::OutOfMemory { bytes })?;
+        let isa = Isa::detect();
+        let operations = Operations::choose(isa, shape);
+        let mut table = Self {
+            words,
+            bins,
+            len: 0,
+            operations,
+            #[cfg(target_arch = "x86_64")]
+            inlined: inlined(isa, shape),
+            shape,
+            next,
+        };
+        table.lines_mut().fill((operations.empty)());
+        Ok(table)
+    }
+
+    /// The same table worked on with another instruction set, for tests that compare them.
+    #[cfg(test)]
+    pub(super) fn with_isa(mut self, isa: Isa) -> Self {
+        self.operations = Operations::choose(isa, self.shape);
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.inlined = inlined(isa, self.shape);
+        }
+        self.next = self.next.with_isa(isa);
+        self
+    }
+
+    pub(super) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(super) fn bins(&self) -> u64 {
+        self.bins
+    }
+
+    /// The memory of so many bins without the next level, in bits.
+    pub(super) fn line_bits(bins: u64) -> usize {
+        bins as usize * 8 * size_of::<Line>()
+    }
+
+    /// The memory of all levels, in bits.
+    pub(super) fn memory_bits(&self) -> usize {
+        self.words.len() * 64 + self.next.memory_bits()
+    }
+
+    #[inline(always)]
+    pub(super) fn lines(&self) -> &[Line] {
+        // SAFETY: there are 8 words for each bin, at least one bin, and the words are aligned to lines. A line is 64 bytes
+        // without padding, in which every value is allowed.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bins as usize) }
+    }
+
+    #[inline(always)]
+    pub(super) fn lines_mut(&mut self) -> &mut [Line] {
+        // SAFETY: as in `lines`, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bins as usize) }
+    }
+
+    #[inline(always)]
+    pub(super) fn line(&self, bin: u64) -> &Line {
+        &self.lines()[bin as usize]
+    }
+
+    #[inline(always)]
+    pub(super) fn line_mut(&mut self, bin: u64) -> &mut Line {
+        &mut self.lines_mut()[bin as usize]
+    }
+
+    /// Where a key belongs: the upper half of its digest times the number of bins is a fixed-point number, whose integer part
+    /// is the bin; class and tag are cut from the lower half and, for planes, from the fraction.
+    #[inline(always)]
+    pub(super) fn place(&self, digest: Digest) -> Place {
+        let product = u128::from(digest.hi) * u128::from(self.bins);
+        Place { bin: (product >> 64) as u64, print: Fingerprint::new(digest.lo, product as u64) }
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(&self, bin: u64) {
+        prefetch(self.lines().as_ptr().wrapping_add(bin as usize));
+    }
+
+    #[inline(always)]
+    pub(super) fn contains(&self, place: Place) -> bool {
+        self.contains_in(self.line(place.bin), place)
+    }
+
+    /// Whether the item of a digest is stored.
+    #[inline(always)]
+    pub(super) fn contains_digest(&self, digest: Digest) -> bool {
+        let place = self.place(digest);
+        // SAFETY: a place of this table names one of its bins: a number below 2^64 times theirs, divided by 2^64.
+        let line = unsafe { self.lines().get_unchecked(place.bin as usize) };
+        self.contains_in(line, place)
+    }
+
+    /// Whether the item is stored, whose bin is this line.
+    #[inline(always)]
+    fn contains_in(&self, line: &Line, place: Place) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = self.inlined {
+            let (found, beyond) = line.find::<DefaultCut, _>(machine, place.print);
+            if !beyond {
+                return found;
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = line;
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.contains)(self, place.bin, place.print) }
+    }
+
+    /// One answer for each place, as far as the bins have it; those that the next level has to be asked for are noted.
+    #[inline(always)]
+    pub(super) fn contains_many(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.contains_many)(self, places, answers, doubts) }
+    }
+
+    /// How many equal items there are.
+    pub(super) fn count(&self, place: Place) -> usize {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.count)(self, place.bin, place.print) }
+    }
+
+    /// Inserts an item: whether none was equal. Fails only if the next level lacks memory; nothing changes then.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = self.inlined
+            && let Some(new) = self.line_mut(place.bin).insert::<DefaultCut, _>(machine, place.print)
+        {
+            self.len += 1;
+            return Ok(new);
+        }
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert)(self, place.bin, place.print) }
+    }
+
+    /// Inserts many items, in order.
+    #[inline(always)]
+    pub(super) fn insert_many(&mut self, places: &[Place]) -> Batch {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_many)(self, places) }
+    }
+
+    pub(super) fn contains_entry(&self, bin: u64, entry: Entry) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.contains_entry)(self, bin, entry) }
+    }
+
+    pub(super) fn count_entry(&self, bin: u64, entry: Entry) -> usize {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.count_entry)(self, bin, entry) }
+    }
+
+    /// Inserts an item that is known by its class and tag.
+    pub(super) fn insert_entry(&mut self, bin: u64, entry: Entry) -> Result<bool, Refused> {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_entry)(self, bin, entry) }
+    }
+
+    /// Removes an item that is known by its class and tag.
+    pub(super) fn remove_entry(&mut self, bin: u64, entry: Entry) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.remove_entry)(self, bin, entry) }
+    }
+
+    /// Removes an item; `false`, and nothing changes, if there is none.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, place: Place) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.remove)(self, place.bin, place.print) }
+    }
+
+    /// Whether the next level has this item.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn overflown<L: Layout>(&self, bin: u64, print: Fingerprint) -> bool {
+        self.next.contains(bin, print.entry::<L>())
+    }
+
+    /// Inserts an item where its bin is full: the largest of all goes to the next level.
+    #[inline(always)]
+    pub(super) fn insert_full<L: Layout, M: Machine>(
+        &mut self,
+        machine: M,
+        bin: u64,
+        print: Fingerprint,
+    ) -> Result<bool, Refused> {
+        let line = self.line(bin);
+        let (entry, last) = (print.entry::<L>(), line.last::<L>());
+        let new = if entry < last {
+            self.next.insert(bin, last)?;
+            // No item beyond the bin is as small as this.
+            self.line_mut(bin).replace_last::<L, M>(machine, print)
+        } else {
+            let (found, _) = line.find::<L, M>(machine, print);
+            self.next.insert(bin, entry)? && !found
+        };
+        self.len += 1;
+        Ok(new)
+    }
+
+    /// Removes an item from wherever it is.
+    #[inline(always)]
+    pub(super) fn remove_item<L: Layout, M: Machine>(
+        &mut self,
+        machine: M,
+        bin: u64,
+        print: Fingerprint,
+    ) -> bool {
+        let line = self.line_mut(bin);
+        let (full, last_class) = (line.is_full::<L>(), line.last_class::<L>());
+        let removed = if line.remove::<L, M>(machine, print) {
+            if full {
+                self.pull_back::<L, M>(machine, bin, last_class);
+            }
+            true
+        } else {
+            full && print.class::<L>() as u32 >= last_class && self.next.remove(bin, print.entry::<L>())
+        };
+        self.len -= usize::from(removed);
+        removed
+    }
+
+    /// Moves the smallest item that a bin has in the next level into the line, where a slot has become free. Without this, a
+    /// bin that was full once would send ever more items away. None of them has a class below `from`.
+    fn pull_back<L: Layout, M: Machine>(&mut self, machine: M, bin: u64, from: u32) {
+        if self.next.len() == 0 {
+            return;
+        }
+        let firsts = (from..L::CLASSES).map(|class| Entry(class << L::TAG_BITS));
+        if let Some(entry) = firsts.into_iter().find_map(|first| self.next.ceiling(bin, first)) {
+            self.next.remove(bin, entry);
+            self.line_mut(bin).insert::<L, M>(machine, entry.fingerprint::<L>());
+        }
+    }
+
+    /// The smallest item of the same bin and class that is not less than this one.
+    pub(super) fn ceiling(&self, bin: u64, entry: Entry) -> Option<Entry> {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.ceiling)(self, bin, entry) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        let empty = (self.operations.empty)();
+        self.lines_mut().fill(empty);
+        self.next.clear();
+        self.len = 0;
+    }
+
+    /// All items, as bin and entry; those of a bin in order, but for those beyond it, which come last.
+    pub(super) fn items(&self) -> impl Iterator<Item = (u64, Entry)> {
+        let bins =
+            (0..self.bins).flat_map(|bin| self.entries(bin).into_iter().map(move |entry| (bin, entry)));
+        bins.chain(self.next.items())
+    }
+
+    /// The items of a bin in the line, in order.
+    fn entries(&self, bin: u64) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        (self.operations.entries)(self.line(bin), &mut entries);
+        entries
+    }
+
+    /// Checks everything that the other functions rely on. Walks the whole table.
+    pub(super) fn verify(&self) -> Result<(), InvariantError> {
+        let mut items = self.next.len();
+        for (line, bin) in self.lines().iter().zip(0_u64..) {
+            let checked = (self.operations.verify)(line);
+            checked.map_err(|error| InvariantError::new(format!("bin {bin}: {}", error.0)))?;
+            items += self.entries(bin).len();
+        }
+        ensure!(items == self.len, "{items} items in the bins, {} counted", self.len);
+        self.next.verify()?;
+        for (bin, entry) in self.next.items() {
+            let entries = self.entries(bin);
+            ensure!(
+                entries.len() == self.shape.slots as usize,
+                "bin {bin} has items beyond it but only {} itself",
+                entries.len()
+            );
+            ensure!(entries.iter().all(|&here| here <= entry), "bin {bin} holds more than {entry:?}");
+        }
+        Ok(())
+    }
+}
+
+/// The machine for operations that are compiled into their callers, on an instruction set that the processor must have.
+#[cfg(target_arch = "x86_64")]
+fn inlined(isa: Isa, shape: Shape) -> Option<Inlined> {
+    // SAFETY: the processor has AVX-512, and what it includes.
+    (isa == Isa::Avx512 && shape == Shape::of::<DefaultCut>()).then(|| unsafe { Inlined::new() })
+}
+
+/// Equal items in equal bins, whatever room the next level has.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let sorted = |next: &Next| {
+            let mut items: Vec<(u64, Entry)> = next.items().collect();
+            items.sort_unstable();
+            items
+        };
+        self.shape == other.shape
+            && self.len == other.len
+            && self.words == other.words
+            && sorted(&self.next) == sorted(&other.next)
+    }
+}

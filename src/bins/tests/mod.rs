@@ -1,0 +1,4 @@
+mod churn;
+mod filter;
+mod machines;
+mod model;
