@@ -37,6 +37,7 @@
 //! | one small block per operation | [`TinySet`] |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
+//! | which instructions are used | [`Isa`] |
 //!
 //! # Which filter?
 //!
@@ -86,6 +87,7 @@ mod tinyset;
 mod values;
 mod whitelist;
 
+pub use bits::{Isa, IsaError};
 pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};

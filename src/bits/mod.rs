@@ -11,7 +11,7 @@ mod strings;
 pub(crate) mod word;
 
 pub(crate) use aligned::{AlignedWords, LINE};
-pub(crate) use isa::Isa;
+pub use isa::{Isa, IsaError};
 pub(crate) use number_map::NumberMap;
 pub(crate) use packed::PackedSlots;
 pub(crate) use prefetch::prefetch;

@@ -73,10 +73,10 @@ fn bits(probes: Probes, lo: u64, lane: usize) -> u64 {
 pub(super) fn insert(isa: Isa, words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX-512 F.
         Isa::Avx512 => unsafe { x86::insert_avx512(words, probes, digest) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::insert_avx2(words, probes, digest) },
         _ => insert_portable(words, probes, digest),
     }
@@ -98,10 +98,10 @@ fn insert_portable(words: &mut AlignedWords, probes: Probes, digest: Digest) -> 
 pub(super) fn contains(isa: Isa, words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX-512 F.
         Isa::Avx512 => unsafe { x86::contains_avx512(words, probes, digest) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::contains_avx2(words, probes, digest) },
         _ => contains_portable(words, probes, digest),
     }

@@ -49,6 +49,6 @@ impl<H: KeyHasher> Persist for BlockedBloomFilter<H> {
             return Err(unsound(format!("{words} words are no whole lines of {LANES}")));
         }
         let words = decoder.words(words)?;
-        Ok(Self { hasher, words, probes, isa: Isa::detect(), len, capacity })
+        Ok(Self { hasher, words, probes, isa: Isa::active(), len, capacity })
     }
 }

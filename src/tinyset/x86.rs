@@ -136,7 +136,7 @@ impl Line {
     /// The tables for blocks of this geometry; `None` if it or the processor is not fit for this file.
     pub(crate) fn get(geometry: &Geometry) -> Option<&'static Self> {
         let fits = geometry.is_line() && geometry.chains.is_multiple_of(CHAIN_STEP);
-        if !fits || Isa::detect() < Isa::Avx2 {
+        if !fits || Isa::active() < Isa::Avx2 {
             return None;
         }
         let kind = usize::from(geometry.bits == 512) + 2 * usize::from(geometry.removal());
