@@ -17,4 +17,4 @@ pub(crate) use packed::PackedSlots;
 pub(crate) use prefetch::prefetch;
 pub use region::Region;
 pub(crate) use strings::{BitString, Strings, StringsMut};
-pub(crate) use word::{deposit, low_mask, rank, select};
+pub(crate) use word::{low_mask, rank, select};

@@ -33,6 +33,14 @@ impl Meta {
         self.occupieds >> quotient & 1 == 1
     }
 
+    /// Whether no item is in a slot of the block that has one and is at or behind the offset: all runs that begin at or
+    /// before it have ended.
+    #[inline(always)]
+    pub(crate) fn is_free(&self, slot: u32) -> bool {
+        // There is one border more than there are runs that have ended.
+        rank(self.borders(), slot + 1) > self.runs_below(slot + 1)
+    }
+
     /// Where this block's own runs may begin: bit i says that slot i is the block's first own one, or stands
     /// behind a runend. So the block's j-th own run lies between the j-th set bit and the next; where there is
     /// a gap, it begins at its home. If the block has no slots of its own there are no borders but perhaps that

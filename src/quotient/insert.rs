@@ -35,11 +35,17 @@ fn holds<S: Shape, M: Machine>(shape: S, machine: M, block: &[u64], quotient: u3
 /// Where the block's `quotient`-th quotient gets a new item, and the first free slot from there on; `None` if
 /// either is not in this block.
 #[inline(always)]
-fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> Option<LocalShift> {
+fn local_gap<S: Shape, M: Machine>(
+    shape: S,
+    machine: M,
+    block: &[u64],
+    meta: Meta,
+    quotient: u32,
+) -> Option<LocalShift> {
     // Behind all runs up to this quotient's; 64 if that is not in this block.
-    let behind = machine.deposit(1 << meta.runs_below(quotient + 1), meta.borders()).trailing_zeros();
+    let behind = machine.select(meta.borders(), meta.runs_below(quotient + 1));
     let at = behind.max(quotient);
-    let end = machine.first_free(meta, at, slots)?;
+    let end = machine.first_free(shape, block, meta, at)?;
     Some(LocalShift { at, end })
 }
 
@@ -75,7 +81,7 @@ impl Table {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
-        let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
+        let gap @ LocalShift { at, end } = local_gap(shape, machine, block, meta, in_block)?;
         let known = ASK && holds(shape, machine, block, in_block, remainder);
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
@@ -96,7 +102,7 @@ impl Table {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
-        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
+        let Some(gap) = local_gap(shape, machine, block, meta, in_block) else { return false };
         let known = holds(shape, machine, block, in_block, remainder);
         if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
             return false;

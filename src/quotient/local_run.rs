@@ -34,9 +34,7 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     let borders = block::runends_and_below(shape, block) | 1;
     let borders = borders & u64::MAX << block::offset(block);
     // The borders before and behind the run; 0 for those beyond this block, and if there is no run.
-    let borders = machine.deposit(3 * (occupied << rank(occupieds, quotient)), borders);
-    let first = borders & borders.wrapping_neg();
-    let behind = borders ^ first;
+    let (first, behind) = machine.select_pair(borders, rank(occupieds, quotient), occupied);
     let slots = behind.wrapping_sub(first) & u64::MAX << quotient;
     // There is a run, but no border behind it.
     LocalRun { slots, beyond: behind < occupied }
@@ -107,7 +105,7 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
             borders = self.meta(index).runends << 1;
             slots = u64::MAX;
         }
-        slots &= self.machine.deposit(1 << runs, borders).wrapping_neg();
+        slots &= u64::MAX << self.machine.select(borders, runs);
         // From there on to the block that has its runend.
         loop {
             let runends = self.meta(index).runends & slots;

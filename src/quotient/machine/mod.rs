@@ -23,23 +23,44 @@ pub(super) trait Machine: Copy {
     /// It must have them.
     unsafe fn new() -> Self;
 
-    /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`.
-    fn deposit(self, bits: u64, places: u64) -> u64;
+    /// The position of the set bit of `word` that has `k` (63 at most) set bits below it; 64 if there is none.
+    fn select(self, word: u64, k: u32) -> u32;
+
+    /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; 0 for each that is not
+    /// there, and for both unless `wanted`, which is 1 or 0.
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
+        let position = self.select(word, k);
+        let first = (wanted & u64::from(position < 64)).wrapping_shl(position);
+        let above = word & first.wrapping_neg() << 1;
+        (first, above & above.wrapping_neg())
+    }
 
     /// The first free slot of a block at or behind `from`; `None` if there is none.
+    ///
+    /// The remainder of a free slot is 0, and few others are. So the first such slot is nearly always the one, and
+    /// nothing branches on how many runs stand before it.
     #[inline(always)]
-    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+    fn first_free<S: Shape>(self, shape: S, block: &[u64], meta: Meta, from: u32) -> Option<u32> {
         let mut slot = from.max(meta.offset);
-        while slot < slots {
-            // A slot is free iff all runs that begin at or before it have ended before it.
-            let runs = meta.runs_below(slot + 1);
-            let behind = self.deposit(1 << runs, meta.borders()).trailing_zeros();
-            if behind <= slot {
+        loop {
+            slot = self.first_zero(shape, block, meta, slot);
+            if slot >= shape.slots() {
+                return None;
+            }
+            if meta.is_free(slot) {
                 return Some(slot);
             }
-            slot = behind;
+            // Behind all runs that begin at or before it.
+            slot = self.select(meta.borders(), meta.runs_below(slot + 1));
         }
-        None
+    }
+
+    /// The first slot at or behind `from` that has no runend and the remainder 0, or one before it that has the
+    /// remainder 0; the number of slots or more if there is none.
+    #[inline(always)]
+    fn first_zero<S: Shape>(self, shape: S, block: &[u64], _: Meta, from: u32) -> u32 {
+        first_zero_by_windows(shape, block, from)
     }
 
     /// Which of `slots` (bits of the block) hold this remainder.
@@ -74,9 +95,10 @@ pub(super) trait Machine: Copy {
     /// others one or two.
     #[inline(always)]
     fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-        let found = holds_from::<S, N>(shape, block, fraction, slots.trailing_zeros(), slots.count_ones());
-        if slots.count_ones() > shape.window().slots && !found {
-            return holds_later::<S, N>(shape, block, fraction, slots);
+        let (first, count) = ends(slots);
+        let found = holds_from::<S, N>(shape, block, fraction, first, count);
+        if count > shape.window().slots && !found {
+            return holds_later::<S, N>(shape, block, fraction, first, count);
         }
         found
     }
@@ -118,12 +140,41 @@ fn holds_from<S: Shape, const N: u32>(
     found & wanted != 0
 }
 
+/// The first of `slots`, which stand side by side, and how many they are; a first one that no block has if there are
+/// none.
+#[inline(always)]
+fn ends(slots: u64) -> (u32, u32) {
+    // No block has a slot 63, and a processor need not ask whether there is a bit at all.
+    let first = (slots | 1 << 63).trailing_zeros();
+    (first, ((slots >> first) + 1).trailing_zeros())
+}
+
+/// The first slot at or behind `from` that has the remainder 0; the number of slots or more if there is none.
+#[inline(always)]
+fn first_zero_by_windows<S: Shape>(shape: S, block: &[u64], mut from: u32) -> u32 {
+    let (width, window) = (shape.remainder_bits(), shape.window());
+    while from < shape.slots() {
+        let zeros = zero_fields(block::remainders_from(shape, block, from), window) & window.highest;
+        if zeros != 0 {
+            return from + zeros.trailing_zeros() / width;
+        }
+        from += window.slots;
+    }
+    from
+}
+
 /// [`Machine::holds`] for the slots behind the first window.
 #[cold]
 #[inline(never)]
-fn holds_later<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+fn holds_later<S: Shape, const N: u32>(
+    shape: S,
+    block: &[u64],
+    fraction: u64,
+    first: u32,
+    count: u32,
+) -> bool {
     let step = shape.window().slots;
-    let (mut first, mut count) = (slots.trailing_zeros() + step, slots.count_ones() - step);
+    let (mut first, mut count) = (first + step, count - step);
     loop {
         if holds_from::<S, N>(shape, block, fraction, first, count) {
             return true;
@@ -155,7 +206,7 @@ impl Machine for Portable {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        bits::deposit(bits, places)
+    fn select(self, word: u64, k: u32) -> u32 {
+        bits::select(word, k)
     }
 }

@@ -44,13 +44,18 @@ impl Machine for Avx512Any {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        self.0.deposit(bits, places)
+    fn select(self, word: u64, k: u32) -> u32 {
+        self.0.select(word, k)
     }
 
     #[inline(always)]
-    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
-        self.0.first_free(meta, from, slots)
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
+        self.0.select_pair(word, k, wanted)
+    }
+
+    #[inline(always)]
+    fn first_free<S: Shape>(self, shape: S, block: &[u64], meta: Meta, from: u32) -> Option<u32> {
+        self.0.first_free(shape, block, meta, from)
     }
 
     /// A whole line, or half of one, at once: no loop whose length would be mispredicted.
@@ -121,9 +126,17 @@ impl Machine for Bmi2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
+        // SAFETY: `self` proves BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        (first, both ^ first)
     }
 }
 
@@ -135,9 +148,17 @@ impl Machine for Avx2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
+        // SAFETY: `self` proves AVX2 and, with it, BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        (first, both ^ first)
     }
 
     #[inline(always)]
@@ -168,9 +189,17 @@ impl Machine for Avx512 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
+        // SAFETY: `self` proves AVX-512 and, with it, BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        (first, both ^ first)
     }
 
     #[inline(always)]
@@ -192,7 +221,7 @@ impl Machine for Avx512 {
     /// All free slots at once, without a loop whose length would be mispredicted: slot i is free iff one more
     /// border than occupied quotients stands at or before it, and a prefix sum over the bytes counts both.
     #[inline(always)]
-    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+    fn first_free<S: Shape>(self, shape: S, _: &[u64], meta: Meta, from: u32) -> Option<u32> {
         // SAFETY: `self` proves AVX-512 BW and VBMI.
         let free = unsafe {
             let one = _mm512_set1_epi8(1);
@@ -210,7 +239,7 @@ impl Machine for Avx512 {
             _mm512_cmpeq_epi8_mask(_mm512_add_epi8(excess, before), one)
         };
         let slot = (free & !low_mask(from)).trailing_zeros();
-        (slot < slots).then_some(slot)
+        (slot < shape.slots()).then_some(slot)
     }
 
     /// One load, one permutation, one store: no loop over words whose length would be mispredicted. The metadata are
