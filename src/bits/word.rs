@@ -34,17 +34,23 @@ pub(crate) const fn byte_counts(word: u64) -> u64 {
 /// [`select`] for those who have the [`byte_counts`] of the word already.
 #[inline(always)]
 pub(crate) const fn select_by_counts(word: u64, counts: u64, k: u32) -> u32 {
+    let (position, exists) = find_by_counts(word, counts, k);
+    if exists == 1 { position } else { 64 }
+}
+
+/// What [`select_by_counts`] finds, or anything below 64; and 1 if it finds something, else 0.
+#[inline(always)]
+pub(crate) const fn find_by_counts(word: u64, counts: u64, k: u32) -> (u32, u64) {
     debug_assert!(k < 128);
     // Set bits up to and including each byte.
     let sums = counts.wrapping_mul(ONES);
     // The bytes whose sum is at most k lie wholly below the bit. Sums are at most 64, so no borrow crosses.
     let below = (((k as u64 * ONES) | TOPS) - sums) & TOPS;
-    // How many they are, times 8: 64 if there is no such bit. What follows is nonsense then, and cut off at the end.
+    // How many they are, times 8: 64 if there is no such bit, and then the rest is nonsense.
     let byte = ((below >> 7).wrapping_mul(8 * ONES) >> 56) as u32;
     let rest = k.wrapping_sub((sums << 8).wrapping_shr(byte) as u32 & 0xff) & 7;
     let in_byte = SELECT_IN_BYTE[(rest << 8) as usize | (word.wrapping_shr(byte) & 0xff) as usize];
-    let position = byte + in_byte as u32;
-    if position < 64 { position } else { 64 }
+    ((byte + in_byte as u32) & 63, below >> 63 ^ 1)
 }
 
 /// At `[k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.

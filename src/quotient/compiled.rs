@@ -130,7 +130,7 @@ macro_rules! compile {
 
             $(#[$features])?
             fn local_run<S: ShapeOf>(table: &Table, quotient: u64) -> Option<u64> {
-                view::<S>(table).local_run(quotient).map(|(_, slots)| slots)
+                view::<S>(table).local_run(quotient).map(|(_, slots)| slots.mask)
             }
 
             $(#[$features])?

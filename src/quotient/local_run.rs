@@ -8,14 +8,14 @@ use crate::bits::rank;
 
 use super::block;
 use super::geometry::Shape;
-use super::machine::Machine;
+use super::machine::{Machine, Pair, Slots};
 use super::runs::View;
 
 /// The run of the block's `quotient`-th quotient, as far as it lies in the block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocalRun {
-    /// The run's slots as bits; none if there is no run. Meaningless if it goes `beyond`.
-    pub(super) slots: u64,
+    /// The run's slots; none if there is no run. Meaningless if it goes `beyond`.
+    pub(super) slots: Slots,
     /// Whether the run reaches into a later block, or begins there.
     beyond: bool,
 }
@@ -34,10 +34,12 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     let borders = block::runends_and_below(shape, block) | 1;
     let borders = borders & u64::MAX << block::offset(block);
     // The borders before and behind the run; 0 for those beyond this block, and if there is no run.
-    let (first, behind) = machine.select_pair(borders, rank(occupieds, quotient), occupied);
-    let slots = behind.wrapping_sub(first) & u64::MAX << quotient;
+    let Pair { first, next, position } = machine.select_pair(borders, rank(occupieds, quotient), occupied);
+    let mask = next.wrapping_sub(first) & u64::MAX << quotient;
+    let end = next.trailing_zeros();
+    let count = end.wrapping_sub(position.max(quotient)) & (occupied as u32).wrapping_neg();
     // There is a run, but no border behind it.
-    LocalRun { slots, beyond: behind < occupied }
+    LocalRun { slots: Slots { mask, end, count }, beyond: next < occupied }
 }
 
 impl<'t, S: Shape, M: Machine> View<'t, S, M> {
@@ -53,14 +55,14 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
 
     /// The slots of the run of a block's `quotient`-th quotient; `None` if it reaches into later blocks.
     #[inline(always)]
-    pub(super) fn run_in(self, block: &[u64], quotient: u32) -> Option<u64> {
+    pub(super) fn run_in(self, block: &[u64], quotient: u32) -> Option<Slots> {
         let run = local_run(self.shape, self.machine, block, quotient);
         if run.beyond { None } else { Some(run.slots) }
     }
 
     /// The block of a quotient, and the slots of the quotient's run in it; `None` if it reaches into later blocks.
     #[inline(always)]
-    pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], u64)> {
+    pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], Slots)> {
         let (block, in_block) = self.home(quotient)?;
         Some((block, self.run_in(block, in_block)?))
     }
@@ -83,7 +85,7 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says
     /// `true`; whether it did.
     #[inline(always)]
-    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(&'t [u64], u64) -> bool) -> bool {
+    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(&'t [u64], Slots) -> bool) -> bool {
         let (index, in_block) = self.shape.split(quotient);
         let meta = self.meta(index);
         if !meta.is_occupied(in_block) {
@@ -111,7 +113,7 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
             let runends = self.meta(index).runends & slots;
             let last = runends & runends.wrapping_neg();
             let run = slots & (last << 1).wrapping_sub(1);
-            if visit(self.block(index), run & low(self.shape)) {
+            if visit(self.block(index), Slots::of(run & low(self.shape))) {
                 return true;
             }
             if last != 0 {

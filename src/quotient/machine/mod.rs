@@ -7,7 +7,10 @@
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
-use crate::bits;
+use crate::bits::{
+    self, low_mask,
+    word::{byte_counts, find_by_counts},
+};
 
 use super::block::{self, Meta};
 use super::geometry::{Shape, Window};
@@ -28,13 +31,7 @@ pub(super) trait Machine: Copy {
 
     /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; 0 for each that is not
     /// there, and for both unless `wanted`, which is 1 or 0.
-    #[inline(always)]
-    fn select_pair(self, word: u64, k: u32, wanted: u64) -> (u64, u64) {
-        let position = self.select(word, k);
-        let first = (wanted & u64::from(position < 64)).wrapping_shl(position);
-        let above = word & first.wrapping_neg() << 1;
-        (first, above & above.wrapping_neg())
-    }
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair;
 
     /// The first free slot of a block at or behind `from`; `None` if there is none.
     ///
@@ -88,26 +85,47 @@ pub(super) trait Machine: Copy {
         any
     }
 
-    /// Whether one of `slots`, which stand side by side, holds one of the first `N` remainders that `fraction` is cut
-    /// into, from the most significant bits on.
+    /// Whether one of `slots` holds one of the first `N` remainders that `fraction` is cut into, from the most significant
+    /// bits on.
     ///
     /// Without a branch on how many slots there are, unless they are very many: half of the queries find none, and the
     /// others one or two.
     #[inline(always)]
-    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-        let (first, count) = ends(slots);
-        let found = holds_from::<S, N>(shape, block, fraction, first, count);
-        if count > shape.window().slots && !found {
-            return holds_later::<S, N>(shape, block, fraction, first, count);
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+        if S::BYTE_LINE {
+            holds_before::<S, N>(shape, block, fraction, slots)
+        } else {
+            holds_behind::<S, N>(shape, block, fraction, slots)
         }
-        found
     }
 
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
     #[inline(always)]
     fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
-        open_by_words(shape, block, meta, at, end, remainder);
+        if S::BYTE_LINE && cfg!(target_endian = "little") {
+            open_by_bytes(shape, block, meta, at, end, remainder);
+        } else {
+            open_by_words(shape, block, meta, at, end, remainder);
+        }
     }
+}
+
+/// [`Machine::open`] for remainders of a byte, 8 of them at a time: from the last ones down, for there are always 8 bytes
+/// before the end of those that move.
+#[inline(always)]
+fn open_by_bytes<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+    block::set_meta(shape, block, meta);
+    let mut end = end;
+    while end - at >= 8 {
+        let moved = block::remainders_before(shape, block, end);
+        block::set_remainders_before(shape, block, end + 1, moved);
+        end -= 8;
+    }
+    // The first `stay` bytes of this word stay, the next is for the new remainder, the others move up.
+    let (word, stay) = (block::remainders_before(shape, block, end + 1), 8 * (7 - (end - at)));
+    let below = low_mask(stay);
+    let word = word & below | remainder << stay | (word & !below) << 8 & !(0xff << stay);
+    block::set_remainders_before(shape, block, end + 1, word);
 }
 
 /// [`Machine::open`] for blocks of any size.
@@ -116,6 +134,76 @@ fn open_by_words<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end
     block::set_meta(shape, block, meta);
     block::shift_up(shape, block, at, end);
     block::set_remainder(shape, block, at, remainder);
+}
+
+/// Two neighbours among the set bits of a word.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) first: u64,
+    pub(super) next: u64,
+    /// The position of the first one; anything if there is none.
+    pub(super) position: u32,
+}
+
+impl Pair {
+    /// The pair whose first bit is at a position, if it `exists` (1 or 0).
+    #[inline(always)]
+    fn at(word: u64, position: u32, exists: u64) -> Self {
+        let first = exists << position;
+        let above = word & first.wrapping_neg() << 1;
+        Self { first, next: above & above.wrapping_neg(), position }
+    }
+}
+
+/// Some slots of a block that stand side by side, as a mask and in numbers: each machine takes what it can use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slots {
+    pub(super) mask: u64,
+    /// Behind the last one. Anything if there are none.
+    pub(super) end: u32,
+    pub(super) count: u32,
+}
+
+impl Slots {
+    /// The slots of a mask without gaps.
+    #[inline(always)]
+    pub(super) fn of(mask: u64) -> Self {
+        Self { mask, end: 64 - mask.leading_zeros(), count: mask.count_ones() }
+    }
+}
+
+/// [`Machine::holds`] for remainders of a byte, in the 8 bytes that end with the last slot: there is so much before the
+/// first one, and nothing has to be cut off at the end of the block.
+#[inline(always)]
+fn holds_before<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+    let Slots { end, count, .. } = slots;
+    if count > 8 {
+        return holds_later::<S, N>(shape, block, fraction, end, count);
+    }
+    let stored = block::remainders_before(shape, block, end);
+    let window = Window { slots: 8, lowest: ONES, highest: TOPS };
+    let (mut found, mut chunk) = (0, 0);
+    while chunk < N {
+        let remainder = fraction << (chunk * 8) >> 56;
+        found |= zero_fields(stored ^ remainder * ONES, window) & TOPS;
+        chunk += 1;
+    }
+    // The slots are the uppermost bytes. With 8 of them and nothing found, 64 is not below 64.
+    found.leading_zeros() < 8 * count
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = 0x8080_8080_8080_8080;
+
+/// [`Machine::holds`] for remainders of any width, in as many windows as it takes.
+#[inline(always)]
+fn holds_behind<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+    let Slots { end, count, .. } = slots;
+    let found = holds_from::<S, N>(shape, block, fraction, end.wrapping_sub(count), count);
+    if count > shape.window().slots && !found {
+        return holds_later::<S, N>(shape, block, fraction, end, count);
+    }
+    found
 }
 
 /// Whether one of `count` slots from `first` on, or of those among them that a window holds, has one of the remainders.
@@ -128,7 +216,7 @@ fn holds_from<S: Shape, const N: u32>(
     count: u32,
 ) -> bool {
     let (width, window) = (shape.remainder_bits(), shape.window());
-    let stored = block::remainders_from(shape, block, first);
+    let stored = block::remainders_from(shape, block, first & 63);
     // At most 57 bits.
     let wanted = (1_u64.wrapping_shl(count.min(window.slots) * width) - 1) & window.highest;
     let (mut found, mut chunk) = (0, 0);
@@ -140,13 +228,18 @@ fn holds_from<S: Shape, const N: u32>(
     found & wanted != 0
 }
 
-/// The first of `slots`, which stand side by side, and how many they are; a first one that no block has if there are
-/// none.
-#[inline(always)]
-fn ends(slots: u64) -> (u32, u32) {
-    // No block has a slot 63, and a processor need not ask whether there is a bit at all.
-    let first = (slots | 1 << 63).trailing_zeros();
-    (first, ((slots >> first) + 1).trailing_zeros())
+/// [`Machine::holds`] for more slots than a window has.
+#[cold]
+#[inline(never)]
+fn holds_later<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, end: u32, count: u32) -> bool {
+    let mut first = end - count;
+    while first < end {
+        if holds_from::<S, N>(shape, block, fraction, first, end - first) {
+            return true;
+        }
+        first += shape.window().slots;
+    }
+    false
 }
 
 /// The first slot at or behind `from` that has the remainder 0; the number of slots or more if there is none.
@@ -161,29 +254,6 @@ fn first_zero_by_windows<S: Shape>(shape: S, block: &[u64], mut from: u32) -> u3
         from += window.slots;
     }
     from
-}
-
-/// [`Machine::holds`] for the slots behind the first window.
-#[cold]
-#[inline(never)]
-fn holds_later<S: Shape, const N: u32>(
-    shape: S,
-    block: &[u64],
-    fraction: u64,
-    first: u32,
-    count: u32,
-) -> bool {
-    let step = shape.window().slots;
-    let (mut first, mut count) = (first + step, count - step);
-    loop {
-        if holds_from::<S, N>(shape, block, fraction, first, count) {
-            return true;
-        }
-        if count <= step {
-            return false;
-        }
-        (first, count) = (first + step, count - step);
-    }
 }
 
 /// The highest bits of the fields that are zero, and other bits that mean nothing.
@@ -208,5 +278,11 @@ impl Machine for Portable {
     #[inline(always)]
     fn select(self, word: u64, k: u32) -> u32 {
         bits::select(word, k)
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
+        let (position, exists) = find_by_counts(word, byte_counts(word), k);
+        Pair::at(word, position, wanted & exists)
     }
 }
