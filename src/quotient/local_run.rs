@@ -30,6 +30,9 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     // Nothing looks at occupieds above the quotient, so they need not be cut off.
     let occupieds = block::occupieds_and_above(shape, block);
     let occupied = occupieds >> quotient & 1;
+    if M::SKIPS_ABSENT_RUNS && occupied == 0 {
+        return LocalRun { slots: Slots::of(0), beyond: false };
+    }
     // What `Meta::borders` says, with the bit below the runends in the place of the first border.
     let borders = block::runends_and_below(shape, block) | 1;
     let borders = borders & u64::MAX << block::offset(block);

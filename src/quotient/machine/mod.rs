@@ -19,6 +19,10 @@ use super::geometry::{Shape, Window};
 ///
 /// The provided versions are plain Rust; the others must do the same.
 pub(super) trait Machine: Copy {
+    /// Whether finding a run takes so long that it is worth a branch, mispredicted or not, to do without where there is
+    /// none.
+    const SKIPS_ABSENT_RUNS: bool = false;
+
     /// The proof that the processor has this machine's instructions.
     ///
     /// # Safety
@@ -269,6 +273,8 @@ fn zero_fields(fields: u64, window: Window) -> u64 {
 pub(super) struct Portable;
 
 impl Machine for Portable {
+    const SKIPS_ABSENT_RUNS: bool = true;
+
     // SAFETY: nothing to prove.
     #[inline(always)]
     unsafe fn new() -> Self {
