@@ -9,6 +9,8 @@ mod analysis;
 mod block;
 mod builder;
 mod geometry;
+mod line;
+mod machine;
 mod persist;
 mod table;
 #[cfg(test)]
