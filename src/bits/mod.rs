@@ -2,6 +2,8 @@
 
 mod aligned;
 mod isa;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(crate) mod neon;
 mod number_map;
 mod packed;
 mod prefetch;

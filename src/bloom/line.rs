@@ -103,6 +103,8 @@ pub(super) fn contains(isa: Isa, words: &AlignedWords, probes: Probes, digest: D
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::contains_avx2(words, probes, digest) },
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Isa::Neon => neon::contains(words, probes, digest),
         _ => contains_portable(words, probes, digest),
     }
 }
@@ -112,6 +114,9 @@ fn contains_portable(words: &AlignedWords, probes: Probes, digest: Digest) -> bo
     let lanes = words[first..first + LANES].iter().enumerate();
     lanes.fold(0, |unset, (lane, word)| unset | bits(probes, digest.lo, lane) & !word) == 0
 }
+
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod neon;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

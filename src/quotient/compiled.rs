@@ -192,6 +192,20 @@ pub(super) static PORTABLE_OF_16: Operations = portable::operations::<BlocksOf<1
 pub(super) static PORTABLE_PLAIN: Operations = portable::operations::<ByteLine<PLAIN_SLOTS>>();
 pub(super) static PORTABLE_CODED: Operations = portable::operations::<ByteLine<CODED_SLOTS>>();
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(super) mod arm {
+    use super::*;
+
+    compile!(neon, crate::quotient::machine::neon::Neon);
+
+    pub(in super::super) static NEON: Operations = neon::operations::<Geometry>();
+    pub(in super::super) static NEON_OF_4: Operations = neon::operations::<BlocksOf<4>>();
+    pub(in super::super) static NEON_OF_8: Operations = neon::operations::<BlocksOf<8>>();
+    pub(in super::super) static NEON_OF_16: Operations = neon::operations::<BlocksOf<16>>();
+    pub(in super::super) static NEON_PLAIN: Operations = neon::operations::<ByteLine<PLAIN_SLOTS>>();
+    pub(in super::super) static NEON_CODED: Operations = neon::operations::<ByteLine<CODED_SLOTS>>();
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::*;

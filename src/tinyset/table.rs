@@ -4,6 +4,8 @@ use super::block::{Block, BlockMut, Insertion};
 use super::geometry::{Geometry, Place};
 use super::line::{GENERAL, Line, LineKind, NARROW, WIDE};
 use super::machine::Portable;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+use super::neon::Neon;
 #[cfg(target_arch = "x86_64")]
 use super::x86;
 use crate::bits::prefetch;
@@ -137,6 +139,8 @@ impl Table {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is one that this processor runs.
             Isa::Avx2 | Isa::Avx512 => unsafe { x86::contains::<N, KIND>(line, words, chain, remainder) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => line.contains::<Neon, N, KIND>(Neon, words, chain, remainder),
             _ => line.contains::<Portable, N, KIND>(Portable, words, chain, remainder),
         }
     }
@@ -181,6 +185,8 @@ impl Table {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `isa` is one that this processor runs.
             Isa::Avx2 | Isa::Avx512 => unsafe { x86::insert::<N, KIND>(line, words, chain, remainder) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => line.insert::<Neon, N, KIND>(Neon, words, chain, remainder),
             _ => line.insert::<Portable, N, KIND>(Portable, words, chain, remainder),
         }
     }

@@ -4,6 +4,8 @@
 //! compiled per machine, behind run-time detection, so that everything below them is inlined with the right
 //! instructions.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(super) mod neon;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
@@ -66,14 +68,8 @@ pub(super) trait Machine: Copy {
 
     /// Which of `slots` (bits of the block) hold this remainder.
     #[inline(always)]
-    fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, mut slots: u64) -> u64 {
-        let mut matches = 0;
-        while slots != 0 {
-            let slot = slots.trailing_zeros();
-            matches |= u64::from(block::remainder(shape, block, slot) == remainder) << slot;
-            slots &= slots - 1;
-        }
-        matches
+    fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, slots: u64) -> u64 {
+        matches_one_by_one(shape, block, remainder, slots)
     }
 
     /// Which of `slots` hold one of the first `N` bytes (7 at most) of `chunks`, from the most significant on. For
@@ -112,6 +108,18 @@ pub(super) trait Machine: Copy {
             open_by_words(shape, block, meta, at, end, remainder);
         }
     }
+}
+
+/// [`Machine::matches`] for remainders of any width.
+#[inline(always)]
+fn matches_one_by_one<S: Shape>(shape: S, block: &[u64], remainder: u64, mut slots: u64) -> u64 {
+    let mut matches = 0;
+    while slots != 0 {
+        let slot = slots.trailing_zeros();
+        matches |= u64::from(block::remainder(shape, block, slot) == remainder) << slot;
+        slots &= slots - 1;
+    }
+    matches
 }
 
 /// [`Machine::open`] for remainders of a byte, 8 of them at a time: from the last ones down, for there are always 8 bytes
