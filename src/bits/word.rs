@@ -35,25 +35,26 @@ pub(crate) const fn byte_counts(word: u64) -> u64 {
 #[inline(always)]
 pub(crate) const fn select_by_counts(word: u64, counts: u64, k: u32) -> u32 {
     let (position, exists) = find_by_counts(word, counts, k);
-    if exists == 1 { position } else { 64 }
+    if exists { position } else { 64 }
 }
 
-/// What [`select_by_counts`] finds, or anything below 64; and 1 if it finds something, else 0.
+/// What [`select_by_counts`] finds, or anything below 64; and whether it finds something.
 #[inline(always)]
-pub(crate) const fn find_by_counts(word: u64, counts: u64, k: u32) -> (u32, u64) {
+pub(crate) const fn find_by_counts(word: u64, counts: u64, k: u32) -> (u32, bool) {
     debug_assert!(k < 128);
-    // Set bits up to and including each byte.
-    let sums = counts.wrapping_mul(ONES);
-    // The bytes whose sum is at most k lie wholly below the bit. Sums are at most 64, so no borrow crosses.
-    let below = (((k as u64 * ONES) | TOPS) - sums) & TOPS;
-    // How many they are, times 8: 64 if there is no such bit, and then the rest is nonsense.
-    let byte = ((below >> 7).wrapping_mul(8 * ONES) >> 56) as u32;
-    let rest = k.wrapping_sub((sums << 8).wrapping_shr(byte) as u32 & 0xff) & 7;
-    let in_byte = SELECT_IN_BYTE[(rest << 8) as usize | (word.wrapping_shr(byte) & 0xff) as usize];
-    ((byte + in_byte as u32) & 63, below >> 63 ^ 1)
+    // In each byte 127 − k, and the set bits up to and including the byte: at least 128 iff more than k. No sum exceeds
+    // 127 + 64, so no carry crosses.
+    let sums = counts.wrapping_add(127 - k as u64).wrapping_mul(ONES);
+    let above = sums & TOPS;
+    // The byte that the bit is in, times 8: the first with more than k. Nonsense if there is none, as what follows.
+    let byte = above.trailing_zeros() & 56;
+    // 127 − k, and the set bits below the byte: the bit's rank in the byte, subtracted from 127.
+    let rest = (sums.wrapping_sub(counts) >> byte) as usize & 7;
+    let in_byte = SELECT_IN_BYTE[rest << 8 | (word >> byte) as usize & 0xff];
+    ((byte + in_byte as u32) & 63, above != 0)
 }
 
-/// At `[k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
+/// At `[7 − k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
 static SELECT_IN_BYTE: [u8; 8 * 256] = {
     let mut table = [8; 8 * 256];
     let mut byte = 0;
@@ -61,7 +62,7 @@ static SELECT_IN_BYTE: [u8; 8 * 256] = {
         let (mut position, mut k) = (0, 0);
         while position < 8 {
             if byte >> position & 1 == 1 {
-                table[k << 8 | byte] = position as u8;
+                table[(7 - k) << 8 | byte] = position as u8;
                 k += 1;
             }
             position += 1;

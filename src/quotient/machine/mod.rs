@@ -35,8 +35,8 @@ pub(super) trait Machine: Copy {
     /// The position of the set bit of `word` that has `k` (63 at most) set bits below it; 64 if there is none.
     fn select(self, word: u64, k: u32) -> u32;
 
-    /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; 0 for each that is not
-    /// there, and for both unless `wanted`, which is 1 or 0.
+    /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; neither unless `wanted`,
+    /// which is 1 or 0.
     fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair;
 
     /// The first free slot of a block at or behind `from`; `None` if there is none.
@@ -151,19 +151,21 @@ fn open_by_words<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end
 /// Two neighbours among the set bits of a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
-    pub(super) first: u64,
+    /// All bits from the first one on that are below the next; anything unless there are both, but 0 without any.
+    pub(super) span: u64,
+    /// The next one, and perhaps others above it; 0 if there is none.
     pub(super) next: u64,
     /// The position of the first one; anything if there is none.
     pub(super) position: u32,
 }
 
 impl Pair {
-    /// The pair whose first bit is at a position, if it `exists` (1 or 0).
+    /// The pair whose first bit is at a position, if there is one.
     #[inline(always)]
-    fn at(word: u64, position: u32, exists: u64) -> Self {
-        let first = exists << position;
-        let above = word & first.wrapping_neg() << 1;
-        Self { first, next: above & above.wrapping_neg(), position }
+    fn at(word: u64, position: u32, exists: bool) -> Self {
+        let first = u64::from(exists) << position;
+        let next = word & first.wrapping_neg() << 1;
+        Self { span: (next & next.wrapping_neg()).wrapping_sub(first), next, position }
     }
 }
 
@@ -297,6 +299,6 @@ impl Machine for Portable {
     #[inline(always)]
     fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
         let (position, exists) = find_by_counts(word, byte_counts(word), k);
-        Pair::at(word, position, wanted & exists)
+        Pair::at(word, position, exists & (wanted == 1))
     }
 }

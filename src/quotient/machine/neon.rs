@@ -20,6 +20,8 @@ use super::{Machine, Pair, Slots, holds_behind, holds_later, matches_one_by_one}
 pub(in super::super) struct Neon(());
 
 impl Machine for Neon {
+    const SKIPS_ABSENT_RUNS: bool = true;
+
     // SAFETY: nothing to prove: this file is compiled for such processors only.
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -34,7 +36,7 @@ impl Machine for Neon {
     #[inline(always)]
     fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
         let (position, exists) = find_by_counts(word, byte_counts(word), k);
-        Pair::at(word, position, wanted & exists)
+        Pair::at(word, position, exists & (wanted == 1))
     }
 
     /// One vector of 8 bytes, in which the slots are the uppermost ones.

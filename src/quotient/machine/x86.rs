@@ -137,7 +137,8 @@ impl Machine for Bmi2 {
         // SAFETY: `self` proves BMI2.
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
-        Pair { first, next: both ^ first, position: first.trailing_zeros() }
+        let next = both ^ first;
+        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
     }
 }
 
@@ -159,7 +160,8 @@ impl Machine for Avx2 {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
-        Pair { first, next: both ^ first, position: first.trailing_zeros() }
+        let next = both ^ first;
+        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
     }
 
     #[inline(always)]
@@ -268,7 +270,8 @@ impl Machine for Avx512 {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
-        Pair { first, next: both ^ first, position: first.trailing_zeros() }
+        let next = both ^ first;
+        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
     }
 
     #[inline(always)]
