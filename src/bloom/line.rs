@@ -78,6 +78,8 @@ pub(super) fn insert(isa: Isa, words: &mut AlignedWords, probes: Probes, digest:
         #[cfg(target_arch = "x86_64")]
         // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::insert_avx2(words, probes, digest) },
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Isa::Neon => neon::insert(words, probes, digest),
         _ => insert_portable(words, probes, digest),
     }
 }

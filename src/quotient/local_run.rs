@@ -37,7 +37,7 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     let borders = block::runends_and_below(shape, block) | 1;
     let borders = borders & u64::MAX << block::offset(block);
     // The borders before and behind the run; 0 for those beyond this block, and if there is no run.
-    let Pair { span, next, position } = machine.select_pair(borders, rank(occupieds, quotient), occupied);
+    let Pair { span, next, position, .. } = machine.select_pair(borders, rank(occupieds, quotient), occupied);
     let mask = span & u64::MAX << quotient;
     let end = next.trailing_zeros();
     let count = end.wrapping_sub(position.max(quotient)) & (occupied as u32).wrapping_neg();

@@ -151,10 +151,12 @@ fn open_by_words<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end
 /// Two neighbours among the set bits of a word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
-    /// All bits from the first one on that are below the next; anything unless there are both, but 0 without any.
-    pub(super) span: u64,
+    /// The first one; 0 if there is none.
+    pub(super) first: u64,
     /// The next one, and perhaps others above it; 0 if there is none.
     pub(super) next: u64,
+    /// All bits from the first one on that are below the next; anything unless there are both, but 0 without any.
+    pub(super) span: u64,
     /// The position of the first one; anything if there is none.
     pub(super) position: u32,
 }
@@ -165,7 +167,7 @@ impl Pair {
     fn at(word: u64, position: u32, exists: bool) -> Self {
         let first = u64::from(exists) << position;
         let next = word & first.wrapping_neg() << 1;
-        Self { span: (next & next.wrapping_neg()).wrapping_sub(first), next, position }
+        Self { first, next, span: (next & next.wrapping_neg()).wrapping_sub(first), position }
     }
 }
 

@@ -138,7 +138,7 @@ impl Machine for Bmi2 {
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
         let next = both ^ first;
-        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 }
 
@@ -161,7 +161,7 @@ impl Machine for Avx2 {
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
         let next = both ^ first;
-        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 
     #[inline(always)]
@@ -271,7 +271,7 @@ impl Machine for Avx512 {
         let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
         let first = both & both.wrapping_neg();
         let next = both ^ first;
-        Pair { span: next.wrapping_sub(first), next, position: first.trailing_zeros() }
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 
     #[inline(always)]
