@@ -38,6 +38,7 @@
 //! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
+//! | which instructions are used | [`Isa`] |
 //!
 //! # Which filter?
 //!
@@ -89,6 +90,7 @@ mod values;
 mod whitelist;
 
 pub use bins::{BinFilter, BinFilterBuilder};
+pub use bits::{Isa, IsaError};
 pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};

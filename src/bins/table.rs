@@ -51,7 +51,7 @@ impl Table {
         debug_assert!((1..=Self::MAX_BINS).contains(&bins));
         let bytes = bins as usize * size_of::<Line>();
         let words = AlignedWords::zeroed(bytes / 8).ok_or(BuildError::OutOfMemory { bytes })?;
-        let isa = Isa::detect();
+        let isa = Isa::active();
         let operations = Operations::choose(isa, shape);
         let mut table = Self {
             words,

@@ -2,6 +2,8 @@
 
 mod aligned;
 mod isa;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(crate) mod neon;
 mod number_map;
 mod packed;
 mod prefetch;
@@ -11,10 +13,10 @@ mod strings;
 pub(crate) mod word;
 
 pub(crate) use aligned::{AlignedWords, LINE};
-pub(crate) use isa::Isa;
+pub use isa::{Isa, IsaError};
 pub(crate) use number_map::NumberMap;
 pub(crate) use packed::PackedSlots;
 pub(crate) use prefetch::prefetch;
 pub use region::Region;
 pub(crate) use strings::{BitString, Strings, StringsMut};
-pub(crate) use word::{deposit, low_mask, rank, select};
+pub(crate) use word::{low_mask, rank, select};

@@ -12,44 +12,49 @@ pub(crate) const fn rank(word: u64, position: u32) -> u32 {
     (word & low_mask(position)).count_ones()
 }
 
-/// The position of the set bit that has `k` set bits below it; 64 if there is none.
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = 0x8080_8080_8080_8080;
+
+/// The position of the set bit that has `k` set bits below it (`k` below 128); 64 if there is none.
 ///
-/// Portable: no loop, one table of 2 KiB.
-#[inline]
+/// Portable: no loop and no branch, one table of 2 KiB.
+#[inline(always)]
 pub(crate) const fn select(word: u64, k: u32) -> u32 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    if k >= word.count_ones() {
-        return 64;
-    }
-    // Set bits per byte, then (by the multiplication) up to and including each byte.
+    select_by_counts(word, byte_counts(word), k)
+}
+
+/// How many bits of each byte are set, in the byte.
+#[inline(always)]
+pub(crate) const fn byte_counts(word: u64) -> u64 {
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    let sums = ((nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(ONES);
-    // The bytes whose sum is at most k lie wholly below the bit. Sums are at most 64, so no borrow crosses.
-    let below = (((k as u64 * ONES) | TOPS) - sums) & TOPS;
-    let byte = below.count_ones() * 8;
-    let rest = k - ((sums << 8) >> byte & 0xff) as u32;
-    byte + SELECT_IN_BYTE[(rest as usize) << 8 | (word >> byte & 0xff) as usize] as u32
+    (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f
 }
 
-/// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`. The portable
-/// version of the BMI2 instruction `pdep`, for `bits` of one or two neighbouring set bits.
-#[inline]
-pub(crate) const fn deposit(bits: u64, places: u64) -> u64 {
-    let mut deposited = 0;
-    let mut bits = bits;
-    while bits != 0 {
-        let place = select(places, bits.trailing_zeros());
-        if place < 64 {
-            deposited |= 1 << place;
-        }
-        bits &= bits - 1;
-    }
-    deposited
+/// [`select`] for those who have the [`byte_counts`] of the word already.
+#[inline(always)]
+pub(crate) const fn select_by_counts(word: u64, counts: u64, k: u32) -> u32 {
+    let (position, exists) = find_by_counts(word, counts, k);
+    if exists { position } else { 64 }
 }
 
-/// At `[k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
+/// What [`select_by_counts`] finds, or anything below 64; and whether it finds something.
+#[inline(always)]
+pub(crate) const fn find_by_counts(word: u64, counts: u64, k: u32) -> (u32, bool) {
+    debug_assert!(k < 128);
+    // In each byte 127 − k, and the set bits up to and including the byte: at least 128 iff more than k. No sum exceeds
+    // 127 + 64, so no carry crosses.
+    let sums = counts.wrapping_add(127 - k as u64).wrapping_mul(ONES);
+    let above = sums & TOPS;
+    // The byte that the bit is in, times 8: the first with more than k. Nonsense if there is none, as what follows.
+    let byte = above.trailing_zeros() & 56;
+    // 127 − k, and the set bits below the byte: the bit's rank in the byte, subtracted from 127.
+    let rest = (sums.wrapping_sub(counts) >> byte) as usize & 7;
+    let in_byte = SELECT_IN_BYTE[rest << 8 | (word >> byte) as usize & 0xff];
+    ((byte + in_byte as u32) & 63, above != 0)
+}
+
+/// At `[7 − k << 8 | byte]`: the position of the set bit of `byte` that has `k` set bits below it.
 static SELECT_IN_BYTE: [u8; 8 * 256] = {
     let mut table = [8; 8 * 256];
     let mut byte = 0;
@@ -57,7 +62,7 @@ static SELECT_IN_BYTE: [u8; 8 * 256] = {
         let (mut position, mut k) = (0, 0);
         while position < 8 {
             if byte >> position & 1 == 1 {
-                table[k << 8 | byte] = position as u8;
+                table[(7 - k) << 8 | byte] = position as u8;
                 k += 1;
             }
             position += 1;
@@ -98,25 +103,6 @@ mod tests {
                 let position = select(word, k);
                 assert_eq!(position, select_naive(word, k), "select({word:#x}, {k})");
                 assert_eq!(rank(word, position), k.min(word.count_ones()), "rank({word:#x}, {position})");
-            }
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn deposit_is_what_bmi2_does() {
-        #[target_feature(enable = "bmi2")]
-        fn pdep(bits: u64, places: u64) -> u64 {
-            std::arch::x86_64::_pdep_u64(bits, places)
-        }
-        if super::super::Isa::detect() < super::super::Isa::Avx2 {
-            return;
-        }
-        for places in interesting_words() {
-            for bits in (0..64).flat_map(|k| [1 << k, 3 << k, 0x8000_0001 << k]) {
-                // SAFETY: `detect` found BMI2 on this processor.
-                let expected = unsafe { pdep(bits, places) };
-                assert_eq!(deposit(bits, places), expected, "deposit({bits:#x}, {places:#x})");
             }
         }
     }

@@ -61,7 +61,7 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         let (words, probes) = (size.words(), size.probes);
         let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
         let words = AlignedWords::zeroed(words).ok_or(out_of_memory)?;
-        Ok(Self { hasher, words, probes, isa: Isa::detect(), len: 0, capacity })
+        Ok(Self { hasher, words, probes, isa: Isa::active(), len: 0, capacity })
     }
 
     /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.

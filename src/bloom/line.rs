@@ -73,11 +73,13 @@ fn bits(probes: Probes, lo: u64, lane: usize) -> u64 {
 pub(super) fn insert(isa: Isa, words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX-512 F.
         Isa::Avx512 => unsafe { x86::insert_avx512(words, probes, digest) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::insert_avx2(words, probes, digest) },
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Isa::Neon => neon::insert(words, probes, digest),
         _ => insert_portable(words, probes, digest),
     }
 }
@@ -98,11 +100,13 @@ fn insert_portable(words: &mut AlignedWords, probes: Probes, digest: Digest) -> 
 pub(super) fn contains(isa: Isa, words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX-512 F.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX-512 F.
         Isa::Avx512 => unsafe { x86::contains_avx512(words, probes, digest) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `isa` comes from `Isa::detect`, so the processor has AVX2.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2.
         Isa::Avx2 => unsafe { x86::contains_avx2(words, probes, digest) },
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+        Isa::Neon => neon::contains(words, probes, digest),
         _ => contains_portable(words, probes, digest),
     }
 }
@@ -112,6 +116,9 @@ fn contains_portable(words: &AlignedWords, probes: Probes, digest: Digest) -> bo
     let lanes = words[first..first + LANES].iter().enumerate();
     lanes.fold(0, |unset, (lane, word)| unset | bits(probes, digest.lo, lane) & !word) == 0
 }
+
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod neon;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

@@ -42,13 +42,13 @@ impl<H: KeyHasher> Persist for BlockedBloomFilter<H> {
         let [words, probes] = decoder.parameters()?;
         let hasher = decoder.hasher()?;
         let (len, capacity) = (decoder.len()?, decoder.capacity()?);
-        let count = in_range("probes", probes, 1..=MAX_PROBES)?;
+        let count: u32 = in_range("probes", probes, 1..=MAX_PROBES)?;
         let probes = Probes::ALL.into_iter().find(|probes| probes.count() == count);
         let probes = probes.ok_or(FormatError::BadNumber { name: "probes", value: count.into() })?;
         if words == 0 || !words.is_multiple_of(LANES as u64) {
             return Err(unsound(format!("{words} words are no whole lines of {LANES}")));
         }
         let words = decoder.words(words)?;
-        Ok(Self { hasher, words, probes, isa: Isa::detect(), len, capacity })
+        Ok(Self { hasher, words, probes, isa: Isa::active(), len, capacity })
     }
 }

@@ -33,6 +33,14 @@ impl Meta {
         self.occupieds >> quotient & 1 == 1
     }
 
+    /// Whether no item is in a slot of the block that has one and is at or behind the offset: all runs that begin at or
+    /// before it have ended.
+    #[inline(always)]
+    pub(crate) fn is_free(&self, slot: u32) -> bool {
+        // There is one border more than there are runs that have ended.
+        rank(self.borders(), slot + 1) > self.runs_below(slot + 1)
+    }
+
     /// Where this block's own runs may begin: bit i says that slot i is the block's first own one, or stands
     /// behind a runend. So the block's j-th own run lies between the j-th set bit and the next; where there is
     /// a gap, it begins at its home. If the block has no slots of its own there are no borders but perhaps that
@@ -71,9 +79,22 @@ pub(crate) fn occupieds_and_above<S: Shape>(shape: S, block: &[u64]) -> u64 {
 /// Writes the block's offset, occupieds and runends.
 #[inline(always)]
 pub(crate) fn set_meta<S: Shape>(shape: S, block: &mut [u64], meta: Meta) {
-    write(block, 0, OFFSET_BITS, u64::from(meta.offset));
-    write(block, OCCUPIEDS_AT, shape.slots(), meta.occupieds);
-    write(block, shape.runends_at(), shape.slots(), meta.runends);
+    let slots = shape.slots();
+    let head = meta.occupieds << OCCUPIEDS_AT | u64::from(meta.offset);
+    block[0] = block[0] & !low_mask(OCCUPIEDS_AT + slots) | head;
+    if OCCUPIEDS_AT + slots > 64 {
+        let up = 64 - OCCUPIEDS_AT;
+        block[1] = block[1] & !low_mask(slots - up) | meta.occupieds >> up;
+    }
+    if cfg!(target_endian = "little") {
+        // One load and one store, wherever in the block they are.
+        let (byte, above) = shape.runends_load();
+        let (mask, shift) = (low_mask(slots), 64 - above - slots);
+        let word = read_bytes(block, byte) & !(mask << shift) | meta.runends << shift;
+        write_bytes(block, byte, word);
+    } else {
+        write(block, shape.runends_at(), slots, meta.runends);
+    }
 }
 
 /// Whether the bits that no field has are 0, as they are from the beginning.
@@ -114,6 +135,18 @@ pub(crate) fn remainders_from<S: Shape>(shape: S, block: &[u64], slot: u32) -> u
     // A window at the end of the block begins earlier, and is shifted by more.
     let byte = (bit / 8).min((8 * block.len() as u32).saturating_sub(8));
     read_bytes(block, byte as usize).wrapping_shr(bit - 8 * byte)
+}
+
+/// The 8 remainders of a byte before a slot, the last in the highest byte. Anything for a slot beyond the end of the block.
+#[inline(always)]
+pub(crate) fn remainders_before<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
+    read_bytes(block, (shape.remainders_at() / 8 + slot - 8) as usize)
+}
+
+/// Sets the 8 remainders of a byte before a slot, the last from the highest byte. On little-endian machines only.
+#[inline(always)]
+pub(crate) fn set_remainders_before<S: Shape>(shape: S, block: &mut [u64], slot: u32, remainders: u64) {
+    write_bytes(block, (shape.remainders_at() / 8 + slot - 8) as usize, remainders);
 }
 
 /// Sets the remainder in a slot of the block.
@@ -212,6 +245,17 @@ fn read_bytes(words: &[u64], byte: usize) -> u64 {
     let (word, shift) = (byte / 8, 8 * (byte % 8) as u32);
     let above = words.get(word + 1).map_or(0, |next| next.checked_shl(64 - shift).unwrap_or(0));
     words[word] >> shift | above
+}
+
+/// Writes the word that begins at a byte, or the last one of the block if that begins before it. On little-endian machines
+/// only.
+#[inline(always)]
+fn write_bytes(words: &mut [u64], byte: usize, value: u64) {
+    debug_assert!(cfg!(target_endian = "little"));
+    let Some(last) = words.len().checked_sub(1) else { return };
+    let byte = byte.min(8 * last);
+    // SAFETY: the 8 bytes begin at or before the last word.
+    unsafe { words.as_mut_ptr().cast::<u8>().add(byte).cast::<u64>().write_unaligned(value) }
 }
 
 /// Writes up to 64 bits. `value` has no bit above them.

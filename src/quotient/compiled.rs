@@ -130,7 +130,7 @@ macro_rules! compile {
 
             $(#[$features])?
             fn local_run<S: ShapeOf>(table: &Table, quotient: u64) -> Option<u64> {
-                view::<S>(table).local_run(quotient).map(|(_, slots)| slots)
+                view::<S>(table).local_run(quotient).map(|(_, slots)| slots.mask)
             }
 
             $(#[$features])?
@@ -191,6 +191,20 @@ pub(super) static PORTABLE_OF_8: Operations = portable::operations::<BlocksOf<8>
 pub(super) static PORTABLE_OF_16: Operations = portable::operations::<BlocksOf<16>>();
 pub(super) static PORTABLE_PLAIN: Operations = portable::operations::<ByteLine<PLAIN_SLOTS>>();
 pub(super) static PORTABLE_CODED: Operations = portable::operations::<ByteLine<CODED_SLOTS>>();
+
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(super) mod arm {
+    use super::*;
+
+    compile!(neon, crate::quotient::machine::neon::Neon);
+
+    pub(in super::super) static NEON: Operations = neon::operations::<Geometry>();
+    pub(in super::super) static NEON_OF_4: Operations = neon::operations::<BlocksOf<4>>();
+    pub(in super::super) static NEON_OF_8: Operations = neon::operations::<BlocksOf<8>>();
+    pub(in super::super) static NEON_OF_16: Operations = neon::operations::<BlocksOf<16>>();
+    pub(in super::super) static NEON_PLAIN: Operations = neon::operations::<ByteLine<PLAIN_SLOTS>>();
+    pub(in super::super) static NEON_CODED: Operations = neon::operations::<ByteLine<CODED_SLOTS>>();
+}
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {

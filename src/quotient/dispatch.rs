@@ -73,6 +73,17 @@ impl Operations {
                 (_, 16) => &compiled::x86::BMI2_OF_16,
                 _ => &compiled::x86::BMI2,
             },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            (Isa::Neon, PLAIN_SLOTS) => &compiled::arm::NEON_PLAIN,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            (Isa::Neon, CODED_SLOTS) => &compiled::arm::NEON_CODED,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            (Isa::Neon, _) => match shape.words() {
+                4 => &compiled::arm::NEON_OF_4,
+                8 => &compiled::arm::NEON_OF_8,
+                16 => &compiled::arm::NEON_OF_16,
+                _ => &compiled::arm::NEON,
+            },
             (_, PLAIN_SLOTS) => &compiled::PORTABLE_PLAIN,
             (_, CODED_SLOTS) => &compiled::PORTABLE_CODED,
             _ => match shape.words() {

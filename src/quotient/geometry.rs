@@ -17,6 +17,9 @@
 /// constant shifts; every other one is a [`Geometry`] that computes them, with the size of its blocks as a constant
 /// for the common sizes ([`BlocksOf`]).
 pub(crate) trait Shape: Copy {
+    /// Whether it is a [`ByteLine`].
+    const BYTE_LINE: bool = false;
+
     /// r, the width of a remainder.
     fn remainder_bits(self) -> u32;
     /// S, the slots of a block: 63 at most, so that a word has a bit for the place behind the last one too.
@@ -145,6 +148,8 @@ pub(crate) const CODED_SLOTS: u32 = 46;
 pub(crate) const CODED_BITS: u32 = 46;
 
 impl<const SLOTS: u32> Shape for ByteLine<SLOTS> {
+    const BYTE_LINE: bool = true;
+
     #[inline(always)]
     fn remainder_bits(self) -> u32 {
         8

@@ -8,8 +8,7 @@ use crate::{BuildError, FullError};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::Shape;
-use super::local_run::local_run;
-use super::machine::Machine;
+use super::machine::{Machine, Pair, Slots};
 use super::table::{Shift, Table};
 
 /// The slots of a block that an insertion shifts.
@@ -25,22 +24,44 @@ pub(crate) struct LongerTail {
     words: AlignedWords,
 }
 
-/// Whether the block's `quotient`-th quotient has this remainder. With a gap in this block, the run is in it too.
-#[inline(always)]
-fn holds<S: Shape, M: Machine>(shape: S, machine: M, block: &[u64], quotient: u32, remainder: u64) -> bool {
-    let run = local_run(shape, machine, block, quotient).slots;
-    machine.holds::<S, 1>(shape, block, remainder << (64 - shape.remainder_bits()), run)
+/// What a block has for an insertion, if it can be made there.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    gap: LocalShift,
+    /// The slots of the quotient's run.
+    run: Slots,
 }
 
 /// Where the block's `quotient`-th quotient gets a new item, and the first free slot from there on; `None` if
 /// either is not in this block.
 #[inline(always)]
-fn local_gap<M: Machine>(machine: M, meta: Meta, quotient: u32, slots: u32) -> Option<LocalShift> {
+fn room<S: Shape, M: Machine>(
+    shape: S,
+    machine: M,
+    block: &[u64],
+    meta: Meta,
+    quotient: u32,
+) -> Option<Room> {
+    // The border where the quotient's run begins or would begin, and the one behind it.
+    let Pair { first, next, span, position } =
+        machine.select_pair(meta.borders(), meta.runs_below(quotient), 1);
+    let occupied = meta.is_occupied(quotient);
     // Behind all runs up to this quotient's; 64 if that is not in this block.
-    let behind = machine.deposit(1 << meta.runs_below(quotient + 1), meta.borders()).trailing_zeros();
+    let behind = if occupied { next } else { first }.trailing_zeros();
     let at = behind.max(quotient);
-    let end = machine.first_free(meta, at, slots)?;
-    Some(LocalShift { at, end })
+    let end = machine.first_free(shape, block, meta, at)?;
+    let run = Slots {
+        mask: if occupied { span & u64::MAX << quotient } else { 0 },
+        end: behind,
+        count: if occupied { behind - position.max(quotient) } else { 0 },
+    };
+    Some(Room { gap: LocalShift { at, end }, run })
+}
+
+/// Whether one of these slots has this remainder.
+#[inline(always)]
+fn holds<S: Shape, M: Machine>(shape: S, machine: M, block: &[u64], run: Slots, remainder: u64) -> bool {
+    machine.holds::<S, 1>(shape, block, remainder << (64 - shape.remainder_bits()), run)
 }
 
 /// Inserts within one block where there is a gap for it.
@@ -75,12 +96,12 @@ impl Table {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
-        let gap @ LocalShift { at, end } = local_gap(machine, meta, in_block, shape.slots())?;
-        let known = ASK && holds(shape, machine, block, in_block, remainder);
+        let Room { gap, run } = room(shape, machine, block, meta, in_block)?;
+        let known = ASK && holds(shape, machine, block, run, remainder);
         open_gap(shape, machine, block, (meta, in_block), gap, remainder);
         self.len += 1;
         let first = index as u64 * u64::from(shape.slots());
-        Some((Shift { at: first + u64::from(at), end: first + u64::from(end) }, known))
+        Some((Shift { at: first + u64::from(gap.at), end: first + u64::from(gap.end) }, known))
     }
 
     /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
@@ -96,8 +117,8 @@ impl Table {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
-        let Some(gap) = local_gap(machine, meta, in_block, shape.slots()) else { return false };
-        let known = holds(shape, machine, block, in_block, remainder);
+        let Some(Room { gap, run }) = room(shape, machine, block, meta, in_block) else { return false };
+        let known = holds(shape, machine, block, run, remainder);
         if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
             return false;
         }

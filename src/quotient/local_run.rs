@@ -8,14 +8,14 @@ use crate::bits::rank;
 
 use super::block;
 use super::geometry::Shape;
-use super::machine::Machine;
+use super::machine::{Machine, Pair, Slots};
 use super::runs::View;
 
 /// The run of the block's `quotient`-th quotient, as far as it lies in the block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocalRun {
-    /// The run's slots as bits; none if there is no run. Meaningless if it goes `beyond`.
-    pub(super) slots: u64,
+    /// The run's slots; none if there is no run. Meaningless if it goes `beyond`.
+    pub(super) slots: Slots,
     /// Whether the run reaches into a later block, or begins there.
     beyond: bool,
 }
@@ -30,16 +30,19 @@ pub(super) fn local_run<S: Shape, M: Machine>(
     // Nothing looks at occupieds above the quotient, so they need not be cut off.
     let occupieds = block::occupieds_and_above(shape, block);
     let occupied = occupieds >> quotient & 1;
+    if M::SKIPS_ABSENT_RUNS && occupied == 0 {
+        return LocalRun { slots: Slots::of(0), beyond: false };
+    }
     // What `Meta::borders` says, with the bit below the runends in the place of the first border.
     let borders = block::runends_and_below(shape, block) | 1;
     let borders = borders & u64::MAX << block::offset(block);
     // The borders before and behind the run; 0 for those beyond this block, and if there is no run.
-    let borders = machine.deposit(3 * (occupied << rank(occupieds, quotient)), borders);
-    let first = borders & borders.wrapping_neg();
-    let behind = borders ^ first;
-    let slots = behind.wrapping_sub(first) & u64::MAX << quotient;
+    let Pair { span, next, position, .. } = machine.select_pair(borders, rank(occupieds, quotient), occupied);
+    let mask = span & u64::MAX << quotient;
+    let end = next.trailing_zeros();
+    let count = end.wrapping_sub(position.max(quotient)) & (occupied as u32).wrapping_neg();
     // There is a run, but no border behind it.
-    LocalRun { slots, beyond: behind < occupied }
+    LocalRun { slots: Slots { mask, end, count }, beyond: next < occupied }
 }
 
 impl<'t, S: Shape, M: Machine> View<'t, S, M> {
@@ -55,14 +58,14 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
 
     /// The slots of the run of a block's `quotient`-th quotient; `None` if it reaches into later blocks.
     #[inline(always)]
-    pub(super) fn run_in(self, block: &[u64], quotient: u32) -> Option<u64> {
+    pub(super) fn run_in(self, block: &[u64], quotient: u32) -> Option<Slots> {
         let run = local_run(self.shape, self.machine, block, quotient);
         if run.beyond { None } else { Some(run.slots) }
     }
 
     /// The block of a quotient, and the slots of the quotient's run in it; `None` if it reaches into later blocks.
     #[inline(always)]
-    pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], u64)> {
+    pub(super) fn local_run(self, quotient: u64) -> Option<(&'t [u64], Slots)> {
         let (block, in_block) = self.home(quotient)?;
         Some((block, self.run_in(block, in_block)?))
     }
@@ -85,7 +88,7 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says
     /// `true`; whether it did.
     #[inline(always)]
-    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(&'t [u64], u64) -> bool) -> bool {
+    pub(super) fn any_part(self, quotient: u64, mut visit: impl FnMut(&'t [u64], Slots) -> bool) -> bool {
         let (index, in_block) = self.shape.split(quotient);
         let meta = self.meta(index);
         if !meta.is_occupied(in_block) {
@@ -107,13 +110,13 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
             borders = self.meta(index).runends << 1;
             slots = u64::MAX;
         }
-        slots &= self.machine.deposit(1 << runs, borders).wrapping_neg();
+        slots &= u64::MAX << self.machine.select(borders, runs);
         // From there on to the block that has its runend.
         loop {
             let runends = self.meta(index).runends & slots;
             let last = runends & runends.wrapping_neg();
             let run = slots & (last << 1).wrapping_sub(1);
-            if visit(self.block(index), run & low(self.shape)) {
+            if visit(self.block(index), Slots::of(run & low(self.shape))) {
                 return true;
             }
             if last != 0 {

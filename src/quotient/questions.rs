@@ -6,7 +6,7 @@
 
 use super::block;
 use super::geometry::Shape;
-use super::machine::Machine;
+use super::machine::{Machine, Slots};
 use super::runs::View;
 
 /// What remainders say of a key, from certain to doubtful.
@@ -50,7 +50,8 @@ pub(crate) const CHUNKS: u32 = 7;
 /// A [`Probe`] as a type (or the plain question for a remainder), to be compiled with everything that it is made of.
 pub(super) trait Question {
     /// What some slots of a quotient's run in one block say.
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer;
+    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: Slots, fraction: u64)
+    -> Answer;
 
     /// The answer; `None` if the run reaches into later blocks, and [`anywhere`](Self::anywhere) must be asked.
     #[inline(always)]
@@ -81,7 +82,12 @@ pub(super) struct Flagged;
 
 impl Question for Plain {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
+    fn part<S: Shape, M: Machine>(
+        view: View<'_, S, M>,
+        block: &[u64],
+        slots: Slots,
+        fraction: u64,
+    ) -> Answer {
         if view.holds::<1>(block, slots, fraction) { Answer::Yes } else { Answer::No }
     }
 }
@@ -91,7 +97,12 @@ impl Question for Plain {
 /// too many repairs, and a branch on it would be mispredicted as often.
 impl Question for Matching {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
+    fn part<S: Shape, M: Machine>(
+        view: View<'_, S, M>,
+        block: &[u64],
+        slots: Slots,
+        fraction: u64,
+    ) -> Answer {
         if !view.holds::<1>(block, slots, fraction) {
             Answer::No
         } else if view.code(block) != 0 {
@@ -105,7 +116,12 @@ impl Question for Matching {
 /// In the same order as [`Matching`], and for the same reason.
 impl<const N: u32> Question for Chunks<N> {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
+    fn part<S: Shape, M: Machine>(
+        view: View<'_, S, M>,
+        block: &[u64],
+        slots: Slots,
+        fraction: u64,
+    ) -> Answer {
         if !view.holds::<N>(block, slots, fraction) {
             return Answer::No;
         }
@@ -119,10 +135,15 @@ impl<const N: u32> Question for Chunks<N> {
 
 impl Question for UnlessCoded {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
+    fn part<S: Shape, M: Machine>(
+        view: View<'_, S, M>,
+        block: &[u64],
+        slots: Slots,
+        fraction: u64,
+    ) -> Answer {
         if view.code(block) == 0 {
             Plain::part(view, block, slots, fraction)
-        } else if slots == 0 {
+        } else if slots.count == 0 {
             Answer::No
         } else {
             Answer::Ask
@@ -132,14 +153,19 @@ impl Question for UnlessCoded {
 
 impl Question for Occupied {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(_: View<'_, S, M>, _: &[u64], slots: u64, _: u64) -> Answer {
-        if slots == 0 { Answer::No } else { Answer::Ask }
+    fn part<S: Shape, M: Machine>(_: View<'_, S, M>, _: &[u64], slots: Slots, _: u64) -> Answer {
+        if slots.count == 0 { Answer::No } else { Answer::Ask }
     }
 }
 
 impl Question for Flagged {
     #[inline(always)]
-    fn part<S: Shape, M: Machine>(view: View<'_, S, M>, block: &[u64], slots: u64, fraction: u64) -> Answer {
+    fn part<S: Shape, M: Machine>(
+        view: View<'_, S, M>,
+        block: &[u64],
+        slots: Slots,
+        fraction: u64,
+    ) -> Answer {
         Plain::part(view, block, slots, fraction)
     }
 
@@ -161,7 +187,7 @@ impl Question for Flagged {
 impl<S: Shape, M: Machine> View<'_, S, M> {
     /// Whether one of `slots` holds one of the first `N` remainders that the fraction is cut into.
     #[inline(always)]
-    fn holds<const N: u32>(self, block: &[u64], slots: u64, fraction: u64) -> bool {
+    fn holds<const N: u32>(self, block: &[u64], slots: Slots, fraction: u64) -> bool {
         self.machine.holds::<S, N>(self.shape, block, fraction, slots)
     }
 

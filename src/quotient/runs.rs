@@ -82,7 +82,7 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
         loop {
             let count = runends.count_ones();
             if k < count {
-                let runend = self.machine.deposit(1 << k, runends).trailing_zeros();
+                let runend = self.machine.select(runends, k);
                 return self.first_slot(block) + u64::from(runend);
             }
             k -= count;
@@ -116,10 +116,11 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     fn first_free(self, from: u64) -> u64 {
         let (first, in_first) = self.shape.split(from);
         let mut from = in_first;
-        for block in first..self.blocks() {
-            let meta = self.meta(block);
-            if let Some(slot) = self.machine.first_free(meta, from, self.shape.slots()) {
-                return self.first_slot(block) + u64::from(slot);
+        for index in first..self.blocks() {
+            let block = self.block(index);
+            let meta = block::meta(self.shape, block);
+            if let Some(slot) = self.machine.first_free(self.shape, block, meta, from) {
+                return self.first_slot(index) + u64::from(slot);
             }
             from = 0;
         }

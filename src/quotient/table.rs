@@ -108,7 +108,7 @@ impl Table {
     /// The table of `slots` quotients and `len` items that these blocks hold: at least as
     /// many as an empty one has.
     pub(super) fn from_words(words: AlignedWords, shape: Geometry, slots: u64, len: usize) -> Self {
-        let operations = Operations::choose(Isa::detect(), shape);
+        let operations = Operations::choose(Isa::active(), shape);
         let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
         let (query, blocks) = (operations.query(probe), words.len() / shape.words());
         Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len }

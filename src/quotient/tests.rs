@@ -243,6 +243,6 @@ fn doubling_the_slots_moves_one_fraction_bit_into_the_quotient() {
 #[test]
 fn every_width_is_supported() {
     for remainder_bits in Geometry::REMAINDER_BITS {
-        drive(61, remainder_bits, remainder_bits % 2 == 0, Isa::detect(), 150, remainder_bits.into());
+        drive(61, remainder_bits, remainder_bits % 2 == 0, Isa::active(), 150, remainder_bits.into());
     }
 }

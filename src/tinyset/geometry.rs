@@ -76,7 +76,6 @@ impl Geometry {
     }
 
     /// Whether blocks lie in whole words of one cache line.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn is_line(&self) -> bool {
         matches!(self.bits, 256 | 512)
     }

@@ -9,6 +9,10 @@ mod analysis;
 mod block;
 mod builder;
 mod geometry;
+mod line;
+mod machine;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+mod neon;
 mod persist;
 mod table;
 #[cfg(test)]

@@ -2,10 +2,14 @@
 
 use super::block::{Block, BlockMut, Insertion};
 use super::geometry::{Geometry, Place};
+use super::line::{GENERAL, Line, LineKind, NARROW, WIDE};
+use super::machine::Portable;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+use super::neon::Neon;
 #[cfg(target_arch = "x86_64")]
-use super::x86::{GENERAL, Line, LineKind, NARROW, WIDE};
+use super::x86;
 use crate::bits::prefetch;
-use crate::bits::{AlignedWords, LINE};
+use crate::bits::{AlignedWords, Isa, LINE};
 use crate::error::{InvariantError, ensure};
 use crate::{Digest, bits};
 
@@ -19,9 +23,10 @@ pub(crate) struct Table {
     len: usize,
     /// The sum of the blocks' logical counts.
     logical: usize,
-    /// Faster versions of the operations, if the processor and the geometry are fit for them.
-    #[cfg(target_arch = "x86_64")]
+    /// Faster versions of the operations, if the geometry is fit for them.
     line: Option<&'static Line>,
+    /// The instructions that they are to use: a version that this processor runs.
+    isa: Isa,
 }
 
 impl Table {
@@ -40,15 +45,7 @@ impl Table {
         logical: usize,
     ) -> Self {
         debug_assert_eq!(Some(words.len()), geometry.words(blocks));
-        Self {
-            geometry,
-            words,
-            blocks,
-            len,
-            logical,
-            #[cfg(target_arch = "x86_64")]
-            line: Line::get(&geometry),
-        }
+        Self { geometry, words, blocks, len, logical, line: Line::get(&geometry), isa: Isa::active() }
     }
 
     /// All words.
@@ -94,28 +91,23 @@ impl Table {
 
     #[inline(always)]
     pub(crate) fn contains(&self, Place { block, chain, remainder }: Place) -> bool {
-        #[cfg(target_arch = "x86_64")]
         if let Some(line) = self.line {
             let answer = match line.kind() {
-                // SAFETY: a `Line` exists only on processors that have the features of its methods.
-                LineKind::Narrow => unsafe {
-                    line.contains::<8, NARROW>(&self.words.as_chunks().0[block], chain, remainder)
-                },
+                LineKind::Narrow => self.ask::<8, NARROW>(line, block, chain, remainder),
                 kind => self.contains_line(line, kind, block, chain, remainder),
             };
-            return answer.unwrap_or_else(|| self.contains_portable(block, chain, remainder));
+            return answer.unwrap_or_else(|| self.contains_anyhow(block, chain, remainder));
         }
-        self.contains_portable(block, chain, remainder)
+        self.contains_anyhow(block, chain, remainder)
     }
 
     #[inline(never)]
-    fn contains_portable(&self, block: usize, chain: u32, remainder: u64) -> bool {
+    fn contains_anyhow(&self, block: usize, chain: u32, remainder: u64) -> bool {
         let (words, base) = self.geometry.locate(block);
         Block::new(self.geometry, &self.words[words], base, bits::select).contains(chain, remainder)
     }
 
-    /// All the other versions.
-    #[cfg(target_arch = "x86_64")]
+    /// All versions for a line but the commonest.
     fn contains_line(
         &self,
         line: &Line,
@@ -124,23 +116,32 @@ impl Table {
         chain: u32,
         remainder: u64,
     ) -> Option<bool> {
-        // SAFETY: a `Line` exists only on processors that have the features of its methods.
-        unsafe {
-            match kind {
-                LineKind::Narrow => None,
-                LineKind::Wide => {
-                    line.contains::<8, WIDE>(&self.words.as_chunks().0[block], chain, remainder)
-                }
-                LineKind::General => {
-                    line.contains::<8, GENERAL>(&self.words.as_chunks().0[block], chain, remainder)
-                }
-                LineKind::HalfNarrow => {
-                    line.contains::<4, NARROW>(&self.words.as_chunks().0[block], chain, remainder)
-                }
-                LineKind::Half => {
-                    line.contains::<4, GENERAL>(&self.words.as_chunks().0[block], chain, remainder)
-                }
-            }
+        match kind {
+            LineKind::Narrow => None,
+            LineKind::Wide => self.ask::<8, WIDE>(line, block, chain, remainder),
+            LineKind::General => self.ask::<8, GENERAL>(line, block, chain, remainder),
+            LineKind::HalfNarrow => self.ask::<4, NARROW>(line, block, chain, remainder),
+            LineKind::Half => self.ask::<4, GENERAL>(line, block, chain, remainder),
+        }
+    }
+
+    /// [`Line::contains`] on this processor, for blocks of `N` words.
+    #[inline(always)]
+    fn ask<const N: usize, const KIND: u8>(
+        &self,
+        line: &Line,
+        block: usize,
+        chain: u32,
+        remainder: u64,
+    ) -> Option<bool> {
+        let words = &self.words.as_chunks::<N>().0[block];
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `isa` is one that this processor runs.
+            Isa::Avx2 | Isa::Avx512 => unsafe { x86::contains::<N, KIND>(line, words, chain, remainder) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => line.contains::<Neon, N, KIND>(Neon, words, chain, remainder),
+            _ => line.contains::<Portable, N, KIND>(Portable, words, chain, remainder),
         }
     }
 
@@ -155,20 +156,12 @@ impl Table {
 
     #[inline]
     fn insert_into_block(&mut self, Place { block, chain, remainder }: Place) -> Option<Insertion> {
-        #[cfg(target_arch = "x86_64")]
         if let Some(line) = self.line {
-            // SAFETY: a `Line` exists only on processors that have the features of its methods.
-            let inserted = unsafe {
-                match line.kind() {
-                    LineKind::Narrow => {
-                        line.insert::<8, NARROW>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
-                    }
-                    LineKind::Wide | LineKind::General => {
-                        line.insert::<8, GENERAL>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
-                    }
-                    LineKind::HalfNarrow | LineKind::Half => {
-                        line.insert::<4, GENERAL>(&mut self.words.as_chunks_mut().0[block], chain, remainder)
-                    }
+            let inserted = match line.kind() {
+                LineKind::Narrow => self.put::<8, NARROW>(line, block, chain, remainder),
+                LineKind::Wide | LineKind::General => self.put::<8, GENERAL>(line, block, chain, remainder),
+                LineKind::HalfNarrow | LineKind::Half => {
+                    self.put::<4, GENERAL>(line, block, chain, remainder)
                 }
             };
             if inserted.is_some() {
@@ -176,6 +169,26 @@ impl Table {
             }
         }
         self.block_mut(block).insert(chain, remainder)
+    }
+
+    /// [`Line::insert`] on this processor, for blocks of `N` words.
+    #[inline(always)]
+    fn put<const N: usize, const KIND: u8>(
+        &mut self,
+        line: &Line,
+        block: usize,
+        chain: u32,
+        remainder: u64,
+    ) -> Option<Insertion> {
+        let words = &mut self.words.as_chunks_mut::<N>().0[block];
+        match self.isa {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `isa` is one that this processor runs.
+            Isa::Avx2 | Isa::Avx512 => unsafe { x86::insert::<N, KIND>(line, words, chain, remainder) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => line.insert::<Neon, N, KIND>(Neon, words, chain, remainder),
+            _ => line.insert::<Portable, N, KIND>(Portable, words, chain, remainder),
+        }
     }
 
     /// Removes an item; `false` if none matches. Only for geometries with removal.
@@ -198,11 +211,17 @@ impl Table {
         BlockMut::new(self.geometry, &mut self.words[words], base)
     }
 
-    /// The same table with the versions that every processor has, for tests that compare them.
+    /// The same table worked on with another instruction set, for tests that compare them.
     #[cfg(test)]
-    pub(crate) fn portable(mut self) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        let _ = self.line.take();
+    pub(crate) fn with_isa(mut self, isa: Isa) -> Self {
+        self.isa = isa;
+        self
+    }
+
+    /// The same table without the versions for lines, for tests that compare them.
+    #[cfg(test)]
+    pub(crate) fn without_line(mut self) -> Self {
+        self.line = None;
         self
     }
 

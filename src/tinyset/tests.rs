@@ -5,7 +5,7 @@ use super::geometry::{Geometry, Place};
 use super::table::Table;
 use super::*;
 use crate::SipHash;
-use crate::bits::low_mask;
+use crate::bits::{Isa, low_mask};
 use crate::testing::Random;
 
 /// One block after the paper's text: a list of items in the order of their chains, newest first in a chain.
@@ -100,7 +100,8 @@ impl Bench {
     fn new(bits: u32, chains: u32, removal: bool, blocks: usize) -> Self {
         let geometry = Geometry::new(bits, chains, removal).unwrap();
         let table = Table::new(geometry, blocks).unwrap();
-        let tables = vec![table.clone().portable(), table];
+        let versions = Isa::available().into_iter().map(|isa| table.clone().with_isa(isa));
+        let tables = versions.chain([table.clone().without_line()]).collect();
         let model = vec![Model::default(); blocks];
         let seed = u64::from(bits * 2 + chains + u32::from(removal));
         Self { tables, model, stored: Vec::new(), geometry, random: Random::new(seed) }
@@ -164,7 +165,7 @@ impl Bench {
                 assert_eq!(table.contains(place), expected, "{place:?}");
             }
             assert_eq!(table.len(), self.stored.len());
-            assert_eq!(table.logical(), self.model.iter().map(|block| block.logical).sum());
+            assert_eq!(table.logical(), self.model.iter().map(|block| block.logical).sum::<usize>());
         }
     }
 }

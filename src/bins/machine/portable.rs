@@ -1,6 +1,6 @@
 //! Plain Rust, for every processor.
 
-use crate::bits;
+use crate::bits::{low_mask, select};
 
 use super::super::line::Line;
 use super::{Machine, Search};
@@ -35,7 +35,13 @@ impl Search for Portable {
 
     #[inline(always)]
     fn deposit(self, bits: u64, places: u64) -> u64 {
-        bits::deposit(bits, places)
+        // One or two bits at a time, each to the place of its number; those without a place go nowhere.
+        let (mut rest, mut deposited) = (bits & low_mask(places.count_ones()), 0);
+        while rest != 0 {
+            deposited |= 1 << select(places, rest.trailing_zeros());
+            rest &= rest - 1;
+        }
+        deposited
     }
 
     #[inline(always)]

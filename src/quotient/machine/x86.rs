@@ -5,20 +5,21 @@
 //! functions that do.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
-    _mm512_add_epi8, _mm512_alignr_epi64, _mm512_and_si512, _mm512_andnot_si512, _mm512_cmpeq_epi8_mask,
-    _mm512_loadu_si512, _mm512_mask_set1_epi8, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi64,
-    _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi8, _mm512_maskz_permutexvar_epi8,
-    _mm512_max_epi64, _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
-    _pdep_u64,
+    __m256i, __m512i, _mm256_alignr_epi8, _mm256_andnot_si256, _mm256_blendv_epi8, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_permute2x128_si256, _mm256_set1_epi8,
+    _mm256_storeu_si256, _mm512_add_epi8, _mm512_alignr_epi64, _mm512_and_si512, _mm512_andnot_si512,
+    _mm512_cmpeq_epi8_mask, _mm512_loadu_si512, _mm512_mask_set1_epi8, _mm512_mask_storeu_epi8,
+    _mm512_mask_storeu_epi64, _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi8,
+    _mm512_maskz_permutexvar_epi8, _mm512_max_epi64, _mm512_or_si512, _mm512_permutexvar_epi8,
+    _mm512_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_sllv_epi64,
+    _mm512_srlv_epi64, _mm512_sub_epi64, _pdep_u64,
 };
 
 use crate::bits::low_mask;
 
 use super::super::block::{self, Meta};
 use super::super::geometry::{OCCUPIEDS_AT, Shape};
-use super::{Machine, open_by_words};
+use super::{Machine, Pair, Slots, open_by_words};
 
 /// A processor with BMI1, BMI2, POPCNT and LZCNT.
 #[derive(Debug, Clone, Copy)]
@@ -44,13 +45,18 @@ impl Machine for Avx512Any {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        self.0.deposit(bits, places)
+    fn select(self, word: u64, k: u32) -> u32 {
+        self.0.select(word, k)
     }
 
     #[inline(always)]
-    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
-        self.0.first_free(meta, from, slots)
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
+        self.0.select_pair(word, k, wanted)
+    }
+
+    #[inline(always)]
+    fn first_free<S: Shape>(self, shape: S, block: &[u64], meta: Meta, from: u32) -> Option<u32> {
+        self.0.first_free(shape, block, meta, from)
     }
 
     /// A whole line, or half of one, at once: no loop whose length would be mispredicted.
@@ -121,9 +127,18 @@ impl Machine for Bmi2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
+        // SAFETY: `self` proves BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        let next = both ^ first;
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 }
 
@@ -135,9 +150,18 @@ impl Machine for Avx2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
+        // SAFETY: `self` proves AVX2 and, with it, BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        let next = both ^ first;
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 
     #[inline(always)]
@@ -155,9 +179,77 @@ impl Machine for Avx2 {
     }
 
     #[inline(always)]
-    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-        self.matches_any::<S, N>(shape, block, fraction, slots) != 0
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+        self.matches_any::<S, N>(shape, block, fraction, slots.mask) != 0
     }
+
+    #[inline(always)]
+    fn first_zero<S: Shape>(self, shape: S, block: &[u64], meta: Meta, from: u32) -> u32 {
+        (self.matches(shape, block, 0, !low_mask(from)) & !meta.runends).trailing_zeros()
+    }
+
+    /// Both halves of the line at once: no loop whose length would be mispredicted.
+    #[inline(always)]
+    fn open<S: Shape>(self, shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
+        block::set_meta(shape, block, meta);
+        let first = shape.remainders_at() / 8;
+        let halves = as_line_mut(block).as_mut_ptr().cast::<__m256i>();
+        // SAFETY: `self` proves AVX2. The line has two halves of 32 bytes, and the byte before the second is in the first.
+        // Everything is read before anything is written.
+        unsafe {
+            let (low, high) = (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1)));
+            let high_up = _mm256_loadu_si256(halves.cast::<u8>().add(31).cast());
+            let low_up = _mm256_alignr_epi8::<15>(low, _mm256_permute2x128_si256::<0x08>(low, low));
+            let spot = Spot {
+                at: _mm256_set1_epi8((first + at) as i8),
+                end: _mm256_set1_epi8((first + end) as i8),
+                remainder: _mm256_set1_epi8(remainder as i8),
+            };
+            let low = spot.open(self, byte_numbers(0), low, low_up);
+            let high = spot.open(self, byte_numbers(32), high, high_up);
+            _mm256_storeu_si256(halves, low);
+            _mm256_storeu_si256(halves.add(1), high);
+        }
+    }
+}
+
+/// What an insertion does to a line: numbers of bytes and the new one, in all bytes of a vector.
+struct Spot {
+    at: __m256i,
+    end: __m256i,
+    remainder: __m256i,
+}
+
+impl Spot {
+    /// The bytes with these numbers (63 at most), and `up` where they move.
+    #[inline(always)]
+    fn open(&self, _: Avx2, numbers: __m256i, old: __m256i, up: __m256i) -> __m256i {
+        // SAFETY: the first argument proves AVX2.
+        unsafe {
+            let behind_at = _mm256_cmpgt_epi8(numbers, self.at);
+            let moved = _mm256_andnot_si256(_mm256_cmpgt_epi8(numbers, self.end), behind_at);
+            let new = _mm256_blendv_epi8(old, up, moved);
+            _mm256_blendv_epi8(new, self.remainder, _mm256_cmpeq_epi8(numbers, self.at))
+        }
+    }
+}
+
+/// 32 bytes with the numbers from `first` on.
+#[inline(always)]
+fn byte_numbers(first: usize) -> __m256i {
+    const NUMBERS: [u8; 64] = {
+        let mut numbers = [0; 64];
+        let mut byte = 0;
+        while byte < 64 {
+            numbers[byte] = byte as u8;
+            byte += 1;
+        }
+        numbers
+    };
+    let mut half = [0; 32];
+    half.copy_from_slice(&NUMBERS[first..first + 32]);
+    // SAFETY: the array has the 32 bytes of a vector, and any 32 bytes are one.
+    unsafe { std::mem::transmute::<[u8; 32], __m256i>(half) }
 }
 
 impl Machine for Avx512 {
@@ -168,9 +260,18 @@ impl Machine for Avx512 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn select(self, word: u64, k: u32) -> u32 {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        unsafe { _pdep_u64(1 << k, word) }.trailing_zeros()
+    }
+
+    #[inline(always)]
+    fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair {
+        // SAFETY: `self` proves AVX-512 and, with it, BMI2.
+        let both = unsafe { _pdep_u64(3 * (wanted << k), word) };
+        let first = both & both.wrapping_neg();
+        let next = both ^ first;
+        Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
     }
 
     #[inline(always)]
@@ -185,14 +286,14 @@ impl Machine for Avx512 {
     }
 
     #[inline(always)]
-    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-        self.matches_any::<S, N>(shape, block, fraction, slots) != 0
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+        self.matches_any::<S, N>(shape, block, fraction, slots.mask) != 0
     }
 
     /// All free slots at once, without a loop whose length would be mispredicted: slot i is free iff one more
     /// border than occupied quotients stands at or before it, and a prefix sum over the bytes counts both.
     #[inline(always)]
-    fn first_free(self, meta: Meta, from: u32, slots: u32) -> Option<u32> {
+    fn first_free<S: Shape>(self, shape: S, _: &[u64], meta: Meta, from: u32) -> Option<u32> {
         // SAFETY: `self` proves AVX-512 BW and VBMI.
         let free = unsafe {
             let one = _mm512_set1_epi8(1);
@@ -210,7 +311,7 @@ impl Machine for Avx512 {
             _mm512_cmpeq_epi8_mask(_mm512_add_epi8(excess, before), one)
         };
         let slot = (free & !low_mask(from)).trailing_zeros();
-        (slot < slots).then_some(slot)
+        (slot < shape.slots()).then_some(slot)
     }
 
     /// One load, one permutation, one store: no loop over words whose length would be mispredicted. The metadata are
