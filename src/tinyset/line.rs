@@ -10,8 +10,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::block::Insertion;
+use super::cut::{Cut, CutMoves, NO_MOVES, Stream};
 use super::geometry::{Geometry, Layout, REMAINDER_BITS};
-use super::machine::{Machine, Moves};
+use super::machine::Machine;
 use crate::bits::{low_mask, string};
 
 /// The index lies in the first two words.
@@ -83,22 +84,6 @@ impl Spot {
 /// Bits at all multiples of a distance; none for 0.
 fn every(distance: usize) -> u64 {
     (0..64_usize).filter(|bit| bit.checked_rem(distance) == Some(0)).fold(0, |bits, bit| bits | 1 << bit)
-}
-
-/// Which bits of the remainders are left when a block takes another item, as masks over the block.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Cut {
-    /// Of the items before the newcomer, which keep their numbers.
-    before: [u64; 8],
-    /// Of those after it, whose numbers grow by one.
-    after: [u64; 8],
-}
-
-/// How the bits that a [`Cut`] leaves close up.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct CutMoves {
-    before: [Moves; 8],
-    after: [Moves; 8],
 }
 
 /// What the index and the isLast bits say about one chain.
@@ -399,70 +384,4 @@ fn read_item<const N: usize>(words: &[u64; N], at: usize) -> u64 {
     let byte = (at / 8).min(8 * N - 8);
     // SAFETY: by the line above, eight bytes follow.
     unsafe { read_bytes(words, byte) >> ((at - 8 * byte) & 63) }
-}
-
-impl Cut {
-    /// The masks for a block of `items` items.
-    fn new(geometry: &Geometry, items: usize) -> Self {
-        let (old, new) = (Layout::new(geometry, items), Layout::new(geometry, items + 1));
-        let mut cut = Self::default();
-        for item in 0..items {
-            let at = old.offset(item) + geometry.array_start() as usize;
-            for (mask, target) in [(&mut cut.before, item), (&mut cut.after, item + 1)] {
-                for bit in at..at + new.size(target) {
-                    string::write(mask, bit, 1, 1);
-                }
-            }
-        }
-        cut
-    }
-}
-
-impl CutMoves {
-    fn of(cut: &Cut) -> Self {
-        Self { before: cut.before.map(Moves::of), after: cut.after.map(Moves::of) }
-    }
-}
-
-/// For machines that need not be told.
-static NO_MOVES: CutMoves = CutMoves { before: [Moves::NONE; 8], after: [Moves::NONE; 8] };
-
-/// A block that is written from some bit on, a few bits at a time.
-struct Stream<'a> {
-    words: &'a mut [u64],
-    /// The word under way, and how many of its bits are there.
-    word: usize,
-    bits: u64,
-    filled: u32,
-}
-
-impl<'a> Stream<'a> {
-    #[inline(always)]
-    fn new(words: &'a mut [u64], start: usize) -> Self {
-        let (word, filled) = (start / 64, start as u32 % 64);
-        let bits = words[word] & low_mask(filled);
-        Self { words, word, bits, filled }
-    }
-
-    /// Appends `count` bits, at most 64; those of `bits` above them are 0.
-    #[inline(always)]
-    fn append(&mut self, bits: u64, count: u32) {
-        let whole = self.bits | bits << self.filled;
-        let rest = bits >> 1 >> (63 - self.filled);
-        // When the block is complete, nothing is left to be appended but 0 bits.
-        if let Some(word) = self.words.get_mut(self.word) {
-            *word = whole;
-        }
-        let filled = self.filled + count;
-        self.bits = if filled >= 64 { rest } else { whole };
-        self.word += filled as usize / 64;
-        self.filled = filled % 64;
-    }
-
-    /// Appends the bits of `word` that the mask names, without those that are `left` out.
-    #[inline(always)]
-    fn extract<M: Machine>(&mut self, machine: M, word: u64, (mask, left): (u64, u64), moves: &Moves) {
-        let bits = machine.extract(word, mask, left, moves);
-        self.append(bits, (mask & !left).count_ones());
-    }
 }

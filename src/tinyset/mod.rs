@@ -8,6 +8,7 @@
 mod analysis;
 mod block;
 mod builder;
+mod cut;
 mod geometry;
 mod line;
 mod machine;
