@@ -158,7 +158,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     fn judge(&self, place: Place, answer: Answer) -> Option<bool> {
         let (local, quotient) = (&self.local, place.quotient);
         let Elsewhere::Secondary(secondary) = &local.elsewhere else { return None };
-        if answer == Answer::Ask {
+        if answer.asks() {
             let remainder = local.table().remainder_of(place.fraction);
             if !local.table().contains(quotient, remainder) {
                 let baseline = Baseline { quotient, remainder, rest: 0 };
@@ -265,7 +265,7 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     #[inline(always)]
     fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         let answer = self.local.table().answer(place);
-        answer != Answer::No && self.contains_fully(digest(), place, answer)
+        answer != Answer::NO && self.contains_fully(digest(), place, answer)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the

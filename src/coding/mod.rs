@@ -15,7 +15,7 @@
 //! - a block in which nothing was ever adapted has code 0, which is recognised without decoding;
 //! - behind the last letter that is not initial, nothing is left of the code, so decoding stops there, and the
 //!   initial letters behind it cost no space;
-//! - the upper end is never a code. [`BlockCode::mark`] is that value, free for "look elsewhere".
+//! - the upper end is never a code.
 //!
 //! Decoding goes from the first slot on and stops at the slot that was asked for.
 
@@ -45,8 +45,12 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// One letter.
     type Letter: Copy + Default + PartialEq + fmt::Debug;
 
-    /// The alphabet for remainders of so many bits.
-    fn for_remainder(bits: u32) -> Self;
+    /// The alphabet for remainders of `r` bits, with the shares that let codes of so many bits for so many slots hold the
+    /// most repairs.
+    fn for_code(r: u32, bits: u32, slots: u32) -> Self;
+
+    /// The highest rank of a letter that codes shall hold, for remainders of `r` bits.
+    fn highest_coded(r: u32) -> u32;
 
     /// A letter as a number. It never changes, since files have it.
     fn number(letter: Self::Letter) -> u64;
@@ -54,8 +58,18 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// The letter of a number; `None` for numbers that are no letter's.
     fn letter(number: u64) -> Option<Self::Letter>;
 
-    /// The place of a letter in the order of the alphabet, as far as it matters: 0 for the initial one only.
+    /// Whether a letter is a string of bits: its rank is the string's length then.
+    const STRINGS: bool;
+
+    /// The place of a letter in the order of the alphabet, as far as it matters: 0 for the initial one only, and below
+    /// 2^16.
     fn rank(letter: Self::Letter) -> u32;
+
+    /// The string of a letter; 0 if letters are none.
+    fn bits(letter: Self::Letter) -> u64;
+
+    /// The letter of a rank and a string; any letter if there is none such.
+    fn from_rank(rank: u32, bits: u64) -> Self::Letter;
 
     /// The size of the initial letter's share of an interval of `range` integers.
     fn initial(self, range: u64) -> u64;
@@ -71,8 +85,10 @@ pub(crate) trait Letters: Copy + fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockCode<L> {
     letters: L,
-    /// The mark, and the size of the first interval: `2^bits − 1`.
-    mark: u64,
+    /// The size of the first interval: `2^bits − 1`.
+    range: u64,
+    /// The highest rank of a letter that is given a code.
+    highest: u32,
     /// What is left of the first interval after so many initial letters. It never grows.
     ranges: [u64; SLOTS + 1],
     /// By the length of an offset in bits: so many initial letters come first at least.
@@ -83,34 +99,33 @@ pub(crate) struct BlockCode<L> {
 const SLOTS: usize = 64;
 
 impl<L: Letters> BlockCode<L> {
-    /// A code of 1 to 64 bits.
-    pub(crate) fn new(letters: L, bits: u32) -> Self {
+    /// A code of 1 to 64 bits, for letters up to the rank `highest`.
+    pub(crate) fn new(letters: L, bits: u32, highest: u32) -> Self {
         debug_assert!((1..=64).contains(&bits));
-        let mark = low_mask(bits);
-        let mut ranges = [mark; SLOTS + 1];
+        let range = low_mask(bits);
+        let mut ranges = [range; SLOTS + 1];
         for slot in 0..SLOTS {
             ranges[slot + 1] = letters.initial(ranges[slot]);
         }
         let at_least = std::array::from_fn(|len| leading(&ranges, low_mask(len as u32), 0) as u8);
-        Self { letters, mark, ranges, at_least }
+        Self { letters, range, highest, ranges, at_least }
     }
 
-    /// The value of `bits` bits that is no code.
-    #[inline]
-    pub(crate) fn mark(&self) -> u64 {
-        self.mark
+    /// The highest rank of a letter that is given a code.
+    pub(crate) fn highest(&self) -> u32 {
+        self.highest
     }
 
     /// The code of these letters; `None` if they do not fit.
     pub(crate) fn encode(&self, letters: &[L::Letter]) -> Option<u64> {
-        let (mut low, mut range) = (0, self.mark);
+        let (mut low, mut range) = (0, self.range);
         let initial = L::Letter::default();
         let used = letters.iter().rposition(|&letter| letter != initial).map_or(0, |last| last + 1);
         for &letter in &letters[..used] {
             if letter == initial {
                 range = self.letters.initial(range);
             } else {
-                let share = self.letters.share(range, letter)?;
+                let share = self.letters.share(range, letter).filter(|_| L::rank(letter) <= self.highest)?;
                 low += share.start;
                 range = share.size;
             }
@@ -123,7 +138,7 @@ impl<L: Letters> BlockCode<L> {
     /// The first letter that is not initial is found without the ones before it.
     #[inline]
     pub(crate) fn decode(&self, code: u64) -> Decode<L> {
-        let offset = code.min(self.mark - 1);
+        let offset = code.min(self.range - 1);
         let at_least = self.at_least[(u64::BITS - offset.leading_zeros()) as usize];
         let initial = leading(&self.ranges, offset, at_least.into());
         Decode { letters: self.letters, range: self.ranges[initial], offset, initial }
@@ -168,6 +183,10 @@ impl<L: Letters> Iterator for Decode<L> {
         let skipped = n - std::mem::take(&mut self.initial);
         for _ in 0..skipped {
             self.step();
+            // Most often the first letter that is not initial is the last.
+            if self.offset == 0 {
+                return Some(initial);
+            }
         }
         Some(self.step())
     }

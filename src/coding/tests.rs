@@ -5,9 +5,9 @@ use super::*;
 use crate::testing::Random;
 
 fn selector_codes() -> Vec<Selectors> {
-    let general =
-        [(1, 1), (2, 1), (2, 2), (2, 3), (2, 4), (3, 3), (4, 5)].map(|(x, y)| Selectors::General { x, y });
-    [&[Selectors::Tuned][..], &general].concat()
+    [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (2, 4), (3, 3), (4, 5)]
+        .map(|(x, y)| Selectors::new(x, y))
+        .to_vec()
 }
 
 /// Every string of `len` letters below `letters`.
@@ -18,7 +18,7 @@ fn strings(letters: u64, len: u32) -> impl Iterator<Item = Vec<u64>> {
 
 fn round_trip<L: Letters>(code: &BlockCode<L>, letters: &[L::Letter]) -> Option<u64> {
     let number = code.encode(letters)?;
-    assert!(number < code.mark(), "{letters:?} is coded as {number}, beyond the interval");
+    assert!(number < code.range, "{letters:?} is coded as {number}, beyond the interval");
     let decoded: Vec<_> = code.decode(number).take(letters.len() + 2).collect();
     assert_eq!(decoded[..letters.len()], *letters);
     assert!(decoded[letters.len()..].iter().all(|&letter| letter == L::Letter::default()));
@@ -32,7 +32,7 @@ fn round_trip<L: Letters>(code: &BlockCode<L>, letters: &[L::Letter]) -> Option<
 fn every_short_string_that_fits_comes_back_and_no_two_share_a_code() {
     for letters in selector_codes() {
         for bits in [1, 2, 5, 9, 13, 20] {
-            let code = BlockCode::new(letters, bits);
+            let code = BlockCode::new(letters, bits, u32::MAX);
             let mut seen = std::collections::HashMap::new();
             for string in strings(8, 5) {
                 let string: Vec<Selector> = string.iter().map(|&letter| letter as Selector).collect();
@@ -44,7 +44,7 @@ fn every_short_string_that_fits_comes_back_and_no_two_share_a_code() {
         }
     }
     for bits in [1, 7, 12, 22, 30] {
-        let code = BlockCode::new(Extensions::default(), bits);
+        let code = BlockCode::new(Extensions::default(), bits, u32::MAX);
         let mut seen = std::collections::HashMap::new();
         for string in strings(15, 4) {
             let string: Vec<_> = string
@@ -74,8 +74,8 @@ fn random_blocks_of_every_shape_come_back() {
             let rate = 2 + round % 40;
             let selectors: Vec<Selector> =
                 (0..slots).map(|_| (0..9).take_while(|_| random.one_in(rate)).count() as Selector).collect();
-            for letters in [Selectors::Tuned, Selectors::for_remainder(4), Selectors::for_remainder(16)] {
-                match round_trip(&BlockCode::new(letters, bits), &selectors) {
+            for letters in [Selectors::new(2, 3), Selectors::new(1, 2), Selectors::new(3, 3)] {
+                match round_trip(&BlockCode::new(letters, bits, u32::MAX), &selectors) {
                     Some(_) => fit += 1,
                     None => failed += 1,
                 }
@@ -87,7 +87,7 @@ fn random_blocks_of_every_shape_come_back() {
                     Extension::new(random.next() & low_mask(len), len)
                 })
                 .collect();
-            match round_trip(&BlockCode::new(Extensions::default(), bits), &extensions) {
+            match round_trip(&BlockCode::new(Extensions::default(), bits, u32::MAX), &extensions) {
                 Some(_) => fit += 1,
                 None => failed += 1,
             }
@@ -98,13 +98,15 @@ fn random_blocks_of_every_shape_come_back() {
 
 #[test]
 fn letters_beyond_the_code_are_refused() {
-    let code = BlockCode::new(Selectors::Tuned, 46);
-    assert!(code.encode(&[6]).is_some());
-    for selector in [7, 8, 1_000, Selector::MAX] {
+    let code = BlockCode::new(Selectors::new(2, 3), 46, 4);
+    assert!(code.encode(&[4]).is_some());
+    for selector in [5, 6, 1_000, Selector::MAX] {
         assert_eq!(code.encode(&[0, selector]), None);
-        assert_eq!(BlockCode::new(Selectors::General { x: 2, y: 3 }, 20).encode(&[selector]), None);
     }
-    let code = BlockCode::new(Extensions::default(), 44);
+    for selector in [7, 1_000, Selector::MAX] {
+        assert_eq!(BlockCode::new(Selectors::new(2, 3), 20, u32::MAX).encode(&[selector]), None);
+    }
+    let code = BlockCode::new(Extensions::default(), 44, u32::MAX);
     assert!(code.encode(&[Extension::new(0, 20)]).is_some());
     assert_eq!(code.encode(&[Extension::new(low_mask(62), 62)]), None);
 }
@@ -116,18 +118,21 @@ fn any_number_decodes_to_something() {
         for _ in 0..20_000 {
             let number = random.next() >> random.below(64) & low_mask(bits);
             for letters in selector_codes() {
-                assert_eq!(BlockCode::new(letters, bits).decode(number).take(slots).count(), slots);
+                assert_eq!(BlockCode::new(letters, bits, u32::MAX).decode(number).take(slots).count(), slots);
             }
-            let extensions = BlockCode::new(Extensions::default(), bits).decode(number).take(slots);
+            let extensions = BlockCode::new(Extensions::default(), bits, u32::MAX).decode(number).take(slots);
             assert!(extensions.map(Extension::len).max() <= Some(Extension::MAX_LEN));
         }
     }
     for bits in 1..12 {
         for number in 0..1 << bits {
             for letters in selector_codes() {
-                assert_eq!(BlockCode::new(letters, bits).decode(number).take(64).count(), 64);
+                assert_eq!(BlockCode::new(letters, bits, u32::MAX).decode(number).take(64).count(), 64);
             }
-            assert_eq!(BlockCode::new(Extensions::default(), bits).decode(number).take(64).count(), 64);
+            assert_eq!(
+                BlockCode::new(Extensions::default(), bits, u32::MAX).decode(number).take(64).count(),
+                64
+            );
         }
     }
 }
@@ -163,26 +168,21 @@ fn entropy(probabilities: &[f64]) -> f64 {
 
 #[test]
 fn the_codes_are_close_to_the_entropy_of_corollary_3_where_blocks_fill_up() {
-    // ε = 2^-8. The tuned code's probability of selector 1 is Corollary 3's at c = 50.
-    for (c, tuned, general) in [(50.0, 1.01, 1.02), (30.0, 1.08, 1.13), (60.0, 1.03, 1.02)] {
+    // ε = 2^-8, where most blocks are about to overflow.
+    for (c, limit) in [(50.0, 1.02), (30.0, 1.13), (60.0, 1.02)] {
         let probabilities = corollary_3(1.0 / 256.0, c);
-        let entropy = entropy(&probabilities);
-        let (first, second) =
-            (cost(Selectors::Tuned, &probabilities), cost(Selectors::General { x: 2, y: 3 }, &probabilities));
-        assert!(
-            first < tuned * entropy && second < general * entropy,
-            "c = {c}: {entropy}, {first}, {second}"
-        );
+        let (entropy, cost) = (entropy(&probabilities), cost(Selectors::new(2, 3), &probabilities));
+        assert!(cost < limit * entropy, "c = {c}: {entropy}, {cost}");
     }
     // Theorem 4's bound at 4n unique queries, 1/e + b/(b − 1)² with b = 4, holds for the code as it is.
-    assert!(cost(Selectors::Tuned, &corollary_3(1.0 / 256.0, 4.0)) < 0.812);
+    assert!(cost(Selectors::new(2, 3), &corollary_3(1.0 / 256.0, 4.0)) < 0.812);
 }
 
 #[test]
 fn blocks_of_random_letters_need_little_more_than_their_share_of_the_code() {
     // 46 letters of Corollary 3 at 90% of the code's 46 bits by entropy: most blocks must fit.
     let mut random = Random::new(13);
-    let code = BlockCode::new(Selectors::Tuned, 46);
+    let code = BlockCode::new(Selectors::new(2, 3), 46, u32::MAX);
     let mut c = 1.0;
     while 46.0 * entropy(&corollary_3(1.0 / 256.0, c + 1.0)) < 0.9 * 46.0 {
         c += 1.0;

@@ -18,11 +18,11 @@ pub enum Adaptation {
         /// How many blocks (or, where a filter rebuilds as a whole, rebuilds) lost their earlier repairs.
         resets: usize,
     },
-    /// The filter now rejects the key; the repairs of some blocks moved to a side table. Nothing was forgotten.
+    /// The filter now rejects the key; the repairs of some blocks moved to a side store. Nothing was forgotten.
     Spilled {
         /// How many slots were changed for this key.
         slots: usize,
-        /// How many blocks moved to the side table just now.
+        /// How many blocks moved to the side store just now.
         spills: usize,
     },
     /// The filter still accepts the key: it can tell it no further from a stored key, because the hash bits of
@@ -48,7 +48,7 @@ pub struct FilterStats {
     pub slots: usize,
     /// The share of the slots in use.
     pub load: f64,
-    /// The memory on the heap that the filter takes for its keys and repairs, in bits, side tables included. What operations
+    /// The memory on the heap that the filter takes for its keys and repairs, in bits, side stores included. What operations
     /// keep for themselves is apart, in [`working_bits`](Self::working_bits).
     pub bits: usize,
     /// Memory on the heap that operations work in and keep between them, in bits: some kilobits, however large the filter.
@@ -57,7 +57,7 @@ pub struct FilterStats {
     pub adaptations: u64,
     /// Blocks (or whole filters) that forgot their repairs to make room.
     pub resets: u64,
-    /// Blocks whose repairs live in a side table now.
+    /// Blocks whose repairs live in a side store now.
     pub spills: usize,
     /// Slots whose selector, extension or place is not the initial one.
     pub adapted_slots: usize,

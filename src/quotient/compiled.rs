@@ -8,7 +8,7 @@ use crate::FullError;
 use super::dispatch::Operations;
 use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::machine::Machine;
-use super::questions::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessCoded};
+use super::questions::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessSpilled};
 use super::runs::View;
 use super::table::{Run, Shift, Table};
 
@@ -45,7 +45,7 @@ macro_rules! compile {
         mod $module {
             use super::{
                 Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
-                Question, Run, ShapeOf, Shift, Table, UnlessCoded, View,
+                Question, Run, ShapeOf, Shift, Table, UnlessSpilled, View,
             };
             use $machine as This;
 
@@ -59,7 +59,7 @@ macro_rules! compile {
                         query::<S, Chunks<4>>,
                         query::<S, Chunks<5>>,
                     ],
-                    unless_coded: query::<S, UnlessCoded>,
+                    unless_spilled: query::<S, UnlessSpilled>,
                     occupied: query::<S, Occupied>,
                     flagged: query::<S, Flagged>,
                     narrow: narrow::<S>,
@@ -98,7 +98,7 @@ macro_rules! compile {
             $(#[$features])?
             fn contains<S: ShapeOf>(table: &Table, quotient: u64, fraction: u64) -> bool {
                 match Plain::local(view::<S>(table), quotient, fraction) {
-                    Some(answer) => answer == Answer::Yes,
+                    Some(answer) => answer == Answer::YES,
                     None => contains_anywhere::<S>(table, quotient, fraction),
                 }
             }
@@ -107,7 +107,7 @@ macro_rules! compile {
             #[inline(never)]
             $(#[$features])?
             fn contains_anywhere<S: ShapeOf>(table: &Table, quotient: u64, fraction: u64) -> bool {
-                Plain::anywhere(view::<S>(table), quotient, fraction) == Answer::Yes
+                Plain::anywhere(view::<S>(table), quotient, fraction) == Answer::YES
             }
 
             #[cold]

@@ -21,7 +21,7 @@ pub(super) struct Operations {
     pub(super) contains: unsafe fn(&Table, u64, u64) -> bool,
     pub(super) matching: Query,
     pub(super) chunks: [Query; HIGHEST_CHUNK as usize],
-    pub(super) unless_coded: Query,
+    pub(super) unless_spilled: Query,
     pub(super) occupied: Query,
     pub(super) flagged: Query,
     // SAFETY: as above.
@@ -44,7 +44,7 @@ impl Operations {
         match probe {
             Probe::Matching => self.matching,
             Probe::Chunks(highest) => self.chunks[highest as usize - 1],
-            Probe::UnlessCoded => self.unless_coded,
+            Probe::UnlessSpilled => self.unless_spilled,
             Probe::Occupied => self.occupied,
             Probe::Flagged => self.flagged,
         }

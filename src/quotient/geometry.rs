@@ -199,8 +199,27 @@ pub(crate) struct Geometry {
     slots: u8,
     words: u8,
     code_bits: u8,
+    /// What [`CodeShare`] says.
+    code_eighths: u8,
     runends_load: (u8, u8),
     window_slots: u8,
+}
+
+/// How many bits of code a table has for every slot, in eighths of a bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CodeShare(pub(crate) u32);
+
+impl CodeShare {
+    pub(crate) const NONE: Self = Self(0);
+    /// The papers' share, and that of the shape that is compiled for remainders of a byte.
+    pub(crate) const USUAL: Self = Self(7);
+}
+
+impl From<bool> for CodeShare {
+    /// The usual one, or none.
+    fn from(coded: bool) -> Self {
+        if coded { Self::USUAL } else { Self::NONE }
+    }
 }
 
 /// A [`Geometry`] whose blocks have so many words: a constant for the hot functions.
@@ -214,14 +233,28 @@ impl Geometry {
     /// Slots whose numbers [`Shape::split`] divides exactly.
     pub(crate) const MAX_SLOTS: u64 = 1 << 48;
 
+    /// The shape for remainders of this width, with so much code or a little more.
+    pub(crate) fn new(remainder_bits: u32, CodeShare(eighths): CodeShare) -> Self {
+        // Who has a code needs two bits of it at least.
+        let least = if eighths == 0 { 0 } else { 2 };
+        let shape = Self::smallest(remainder_bits, |slots| (slots * eighths).div_ceil(8).clamp(least, 64));
+        Self { code_eighths: eighths as u8, ..shape }
+    }
+
+    /// How much code was asked for.
+    pub(crate) fn code_share(self) -> CodeShare {
+        CodeShare(self.code_eighths.into())
+    }
+
     /// The shape for remainders of this width, without a code.
+    #[cfg(test)]
     pub(crate) fn plain(remainder_bits: u32) -> Self {
-        Self::smallest(remainder_bits, |_| 0)
+        Self::new(remainder_bits, CodeShare::NONE)
     }
 
     /// The shape for remainders of this width, with 0.875 code bits a slot or a little more.
     pub(crate) fn coded(remainder_bits: u32) -> Self {
-        Self::smallest(remainder_bits, |slots| (slots * 7).div_ceil(8))
+        Self::new(remainder_bits, CodeShare::USUAL)
     }
 
     /// One cache line, or else half of one, two or four: the first that wastes at most 4%, or else the one that
@@ -259,6 +292,7 @@ impl Geometry {
             slots: slots as u8,
             words: words as u8,
             code_bits: code_bits as u8,
+            code_eighths: 0,
             runends_load: (byte as u8, above as u8),
             window_slots: window.slots as u8,
         }

@@ -4,7 +4,7 @@ use crate::KeyHasher;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, in_range};
 
 use super::filter::QuotientFilter;
-use super::geometry::{Geometry, Shape};
+use super::geometry::{CodeShare, Geometry, Shape};
 use super::table::{Table, blocks_for, fraction_bits};
 
 impl Table {
@@ -22,7 +22,7 @@ impl Table {
     pub(crate) fn decode(
         decoder: &mut Decoder<'_>,
         [slots, remainder_bits, blocks]: [u64; 3],
-        coded: bool,
+        code: impl Into<CodeShare>,
         len: usize,
     ) -> Result<Self, FormatError> {
         let slots: u64 = in_range("slots", slots, 1..=Geometry::MAX_SLOTS)?;
@@ -32,7 +32,7 @@ impl Table {
             remainder_bits,
             u64::from(*Geometry::REMAINDER_BITS.start())..=widest.into(),
         )?;
-        let shape = if coded { Geometry::coded(bits) } else { Geometry::plain(bits) };
+        let shape = Geometry::new(bits, code.into());
         let fewest = blocks_for(slots, shape) as u64;
         let most = (Geometry::MAX_SLOTS / u64::from(shape.slots())).max(fewest);
         let blocks: u64 = in_range("blocks", blocks, fewest..=most)?;

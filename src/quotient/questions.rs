@@ -11,14 +11,33 @@ use super::runs::View;
 
 /// What remainders say of a key, from certain to doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum Answer {
+pub(crate) struct Answer(u64);
+
+impl Answer {
     /// It is not there.
-    No,
+    pub(crate) const NO: Self = Self(0);
     /// It is there, as far as the filter can tell.
-    Yes,
-    /// The values have to be looked at.
-    Ask,
+    pub(crate) const YES: Self = Self(1);
+    /// The values have to be looked at, wherever the run lies. Every answer beyond [`YES`](Self::YES) asks.
+    pub(crate) const ASK: Self = Self(1 << 63);
+
+    /// The values of these slots of the quotient's block have to be looked at: the run, which is no longer than the block.
+    #[inline(always)]
+    fn ask(slots: u64) -> Self {
+        Self(Self::ASK.0 | slots)
+    }
+
+    /// Whether values have to be looked at.
+    #[inline(always)]
+    pub(crate) fn asks(self) -> bool {
+        self > Self::YES
+    }
+
+    /// The slots of the quotient's block whose values have to be looked at; `None` if the run may lie anywhere.
+    #[inline(always)]
+    pub(crate) fn slots(self) -> Option<u64> {
+        Some(self.0 & !Self::ASK.0).filter(|&slots| slots != 0)
+    }
 }
 
 /// What a query has to look for, which follows from the values that the slots have.
@@ -32,8 +51,8 @@ pub(crate) enum Probe {
     /// A slot holds one of the first remainders that its key's fraction is cut into, up to this one (the first has the
     /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found and a code is not 0.
     Chunks(u32),
-    /// The remainder of a slot is its key's first if the code is 0: asks where it is not.
-    UnlessCoded,
+    /// The same, up to the last one, unless the last bit of the code is set: asks there wherever there is a run.
+    UnlessSpilled,
     /// Asks wherever there is a run.
     Occupied,
     /// Codes are flags of quotients: asks where the quotient's is set.
@@ -42,6 +61,9 @@ pub(crate) enum Probe {
 
 /// The last chunk that [`Probe::Chunks`] can look for.
 pub(crate) const HIGHEST_CHUNK: u32 = 4;
+
+/// How many these are.
+const ALL_CHUNKS: u32 = HIGHEST_CHUNK + 1;
 
 /// How many chunks of a byte [`Table::narrow`](super::Table::narrow) looks for. No code for remainders of a byte holds
 /// a selector beyond.
@@ -63,12 +85,13 @@ pub(super) trait Question {
     /// The answer, wherever the run lies.
     #[inline(always)]
     fn anywhere<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Answer {
-        let mut answer = Answer::No;
+        let mut answer = Answer::NO;
         view.any_part(quotient, |block, slots| {
             answer = Self::part(view, block, slots, fraction);
-            answer != Answer::No
+            answer != Answer::NO
         });
-        answer
+        // The slots are not those of the quotient's block.
+        answer.min(Answer::ASK)
     }
 }
 
@@ -76,7 +99,7 @@ pub(super) struct Plain;
 pub(super) struct Matching;
 /// The first `N` chunks, from the top of the fraction.
 pub(super) struct Chunks<const N: u32>;
-pub(super) struct UnlessCoded;
+pub(super) struct UnlessSpilled;
 pub(super) struct Occupied;
 pub(super) struct Flagged;
 
@@ -88,7 +111,7 @@ impl Question for Plain {
         slots: Slots,
         fraction: u64,
     ) -> Answer {
-        if view.holds::<1>(block, slots, fraction) { Answer::Yes } else { Answer::No }
+        if view.holds::<1>(block, slots, fraction) { Answer::YES } else { Answer::NO }
     }
 }
 
@@ -104,11 +127,11 @@ impl Question for Matching {
         fraction: u64,
     ) -> Answer {
         if !view.holds::<1>(block, slots, fraction) {
-            Answer::No
+            Answer::NO
         } else if view.code(block) != 0 {
-            Answer::Ask
+            Answer::ask(slots.mask)
         } else {
-            Answer::Yes
+            Answer::YES
         }
     }
 }
@@ -123,17 +146,19 @@ impl<const N: u32> Question for Chunks<N> {
         fraction: u64,
     ) -> Answer {
         if !view.holds::<N>(block, slots, fraction) {
-            return Answer::No;
+            return Answer::NO;
         }
         // A table without codes keeps its values elsewhere.
         if view.shape.code_bits() == 0 || view.code(block) != 0 {
-            return Answer::Ask;
+            return Answer::ask(slots.mask);
         }
         Plain::part(view, block, slots, fraction)
     }
 }
 
-impl Question for UnlessCoded {
+/// In the same order too. Chunks that a word does not have are others again, which is one comparison too many and no
+/// harm.
+impl Question for UnlessSpilled {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(
         view: View<'_, S, M>,
@@ -141,20 +166,21 @@ impl Question for UnlessCoded {
         slots: Slots,
         fraction: u64,
     ) -> Answer {
-        if view.code(block) == 0 {
-            Plain::part(view, block, slots, fraction)
-        } else if slots.count == 0 {
-            Answer::No
-        } else {
-            Answer::Ask
+        let spilled = view.code(block) >> (view.shape.code_bits() - 1) != 0;
+        if !(view.holds::<ALL_CHUNKS>(block, slots, fraction) | (spilled & (slots.count != 0))) {
+            return Answer::NO;
         }
+        if view.code(block) != 0 {
+            return Answer::ask(slots.mask);
+        }
+        Plain::part(view, block, slots, fraction)
     }
 }
 
 impl Question for Occupied {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(_: View<'_, S, M>, _: &[u64], slots: Slots, _: u64) -> Answer {
-        if slots.count == 0 { Answer::No } else { Answer::Ask }
+        if slots.count == 0 { Answer::NO } else { Answer::ask(slots.mask) }
     }
 }
 
@@ -173,14 +199,14 @@ impl Question for Flagged {
     fn local<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Option<Answer> {
         let (block, in_block) = view.home(quotient)?;
         if view.flag_in(block, in_block) {
-            return Some(Answer::Ask);
+            return Some(Answer::ASK);
         }
         Some(Self::part(view, block, view.run_in(block, in_block)?, fraction))
     }
 
     #[inline(always)]
     fn anywhere<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Answer {
-        if view.flag(quotient) { Answer::Ask } else { Plain::anywhere(view, quotient, fraction) }
+        if view.flag(quotient) { Answer::ASK } else { Plain::anywhere(view, quotient, fraction) }
     }
 }
 

@@ -21,7 +21,8 @@ use crate::{BuildError, InvariantError, error::ensure};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::dispatch::{Operations, Query};
-use super::geometry::{Geometry, Shape};
+use super::geometry::{CodeShare, Geometry, Shape};
+use super::machine::{Machine, Portable};
 use super::questions::Probe;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
@@ -94,10 +95,22 @@ pub(crate) struct TableSize {
 impl Table {
     /// An empty table of `slots` quotients and remainders of `remainder_bits` bits (2 to 32), with a code per
     /// block or without.
-    pub(crate) fn new(slots: u64, remainder_bits: u32, coded: bool) -> Result<Self, BuildError> {
-        debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
+    pub(crate) fn new(
+        slots: u64,
+        remainder_bits: u32,
+        code: impl Into<CodeShare>,
+    ) -> Result<Self, BuildError> {
         debug_assert!(Geometry::REMAINDER_BITS.contains(&remainder_bits));
-        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+        Self::of_shape(slots, Geometry::new(remainder_bits, code.into()))
+    }
+
+    /// An empty table of the same shape, with another number of slots.
+    pub(crate) fn like(&self, slots: u64) -> Result<Self, BuildError> {
+        Self::of_shape(slots, self.shape)
+    }
+
+    fn of_shape(slots: u64, shape: Geometry) -> Result<Self, BuildError> {
+        debug_assert!((1..=Geometry::MAX_SLOTS).contains(&slots));
         let words = blocks_for(slots, shape) * shape.words();
         let Some(words) = AlignedWords::zeroed(words) else {
             return Err(BuildError::OutOfMemory { bytes: words * 8 });
@@ -115,8 +128,8 @@ impl Table {
     }
 
     /// How large [`new`](Self::new) makes a table.
-    pub(crate) fn size(slots: u64, remainder_bits: u32, coded: bool) -> TableSize {
-        let shape = if coded { Geometry::coded(remainder_bits) } else { Geometry::plain(remainder_bits) };
+    pub(crate) fn size(slots: u64, remainder_bits: u32, code: impl Into<CodeShare>) -> TableSize {
+        let shape = Geometry::new(remainder_bits, code.into());
         let blocks = blocks_for(slots, shape);
         let bits = blocks.saturating_mul(shape.words() * 64);
         TableSize { blocks, slots_per_block: shape.slots() as usize, bits }
@@ -177,6 +190,16 @@ impl Table {
         Place { quotient: (product >> 64) as u64, fraction: product as u64 }
     }
 
+    /// The same, with the other half of the hash where the fraction ends: the first 64 bits of the key's
+    /// [string](crate::hash_string), for tables whose slots hold chunks of it.
+    #[inline(always)]
+    pub(crate) fn locate_string(&self, hash: u64, more: u64) -> Place {
+        let Place { quotient, fraction } = self.locate(hash);
+        // In two steps, because there may be nothing to add.
+        let more = more >> 1 >> (self.fraction_bits - 1);
+        Place { quotient, fraction: fraction & !(u64::MAX >> 1 >> (self.fraction_bits - 1)) | more }
+    }
+
     /// The remainder of a fraction: its leading r bits.
     #[inline(always)]
     pub(crate) fn remainder_of(&self, fraction: u64) -> u64 {
@@ -214,6 +237,11 @@ impl Table {
         self.shape.code_bits()
     }
 
+    /// How much code it was built with.
+    pub(crate) fn code_share(&self) -> CodeShare {
+        self.shape.code_share()
+    }
+
     /// The code of a block: 0 until it is set. The table never moves or changes it.
     #[inline]
     pub(crate) fn code(&self, block: usize) -> u64 {
@@ -230,7 +258,7 @@ impl Table {
     /// The flag of a quotient: a bit of its block's code, in tables whose codes are used so.
     #[inline]
     pub(crate) fn flag(&self, quotient: u64) -> bool {
-        self.view(self.shape, super::machine::Portable).flag(quotient)
+        self.view(self.shape, Portable).flag(quotient)
     }
 
     /// Sets the flag of a quotient, and of those that [share](Self::sharing) it.
@@ -254,6 +282,12 @@ impl Table {
     pub(crate) fn remainder(&self, slot: u64) -> u64 {
         let (block, slot) = self.shape.split(slot);
         block::remainder(self.shape, self.block(block), slot)
+    }
+
+    /// Which of these slots of a block hold this remainder. For a few slots.
+    #[inline]
+    pub(crate) fn matching(&self, block: usize, slots: u64, remainder: u64) -> u64 {
+        Portable.matches(self.shape, self.block(block), remainder, slots)
     }
 
     /// Changes the remainder in a slot that is in use.

@@ -2,7 +2,8 @@
 
 use std::marker::PhantomData;
 
-use crate::values::{Core, Overflow, Parameters, common_parameters, forward_to_core};
+use crate::quotient::CodeShare;
+use crate::values::{Core, Overflow, Parameters, code_for, common_parameters, forward_to_core};
 use crate::{BuildError, KeyHasher, Xxh3};
 
 use super::selecting::Selecting;
@@ -19,7 +20,8 @@ use super::selecting::Selecting;
 /// |---|---|
 /// | space | 11.13 bits a slot at ε = 2^-8: 11.72 per key at load 0.95; for other ε about log2(1/ε) + 3.1 a slot |
 /// | false positives | ε for any query that was not one before; a repaired one returns only if the selector of the same stored key moves on again, with probability ε each time |
-/// | room for repairs | 4n different queries overflow fewer than one block in a hundred; see [`Overflow`] for what happens then |
+/// | room for repairs | 0.15 repairs per key, that is 40n different queries, overflow one block in a hundred; see [`Overflow`] for what happens then |
+/// | space after repairs | with [`Overflow::Spill`] at ε = 2^-8 about 13 bits per key after one repair per key, 17 after four |
 /// | `contains` | no access to the remote |
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
@@ -103,12 +105,49 @@ pub struct TelescopingFilterBuilder<H = Xxh3> {
     hasher: PhantomData<H>,
 }
 
+/// How many repairs per key the code holds until one block in a hundred has outgrown it: the least of what was measured
+/// for remainders of 4 to 16 bits (see the table in the design document).
+const HOLDS: [(CodeShare, f64); 5] = [
+    (CodeShare(2), 0.004),
+    (CodeShare(4), 0.03),
+    (CodeShare(7), 0.11),
+    (CodeShare(10), 0.22),
+    (CodeShare(12), 0.25),
+];
+
 impl<H: KeyHasher> TelescopingFilterBuilder<H> {
     common_parameters!(coded: true, value_bits: 0);
 
     /// What happens to a block whose selectors outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {
         self.parameters.overflow = policy;
+        self
+    }
+
+    /// How many false positives the filter is going to repair for every key that it holds: lays out the blocks so that
+    /// fewer than one in a hundred outgrows its code, with the fewest bits, if there is such a layout.
+    ///
+    /// | repairs per key, up to | code bits a slot |
+    /// |---|---|
+    /// | 0.004 | 0.25 |
+    /// | 0.03 | 0.5 |
+    /// | 0.11 | 0.875 |
+    /// | 0.22 | 1.25 |
+    /// | 0.25 | 1.5 |
+    ///
+    /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
+    /// [`overflow`](Self::overflow) says. With remainders of 8 bits (ε = 2^-8) this layout is the fastest.
+    ///
+    /// ```
+    /// use besom::TelescopingFilter;
+    ///
+    /// let builder = TelescopingFilter::builder().capacity(100_000);
+    /// let (usual, few) = (builder.size_in_bits()?, builder.clone().repairs_per_key(0.02).size_in_bits()?);
+    /// assert!(few < usual);
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    pub fn repairs_per_key(mut self, repairs: f64) -> Self {
+        self.parameters.code = code_for(repairs, &HOLDS);
         self
     }
 

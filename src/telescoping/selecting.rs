@@ -9,8 +9,8 @@
 
 use crate::coding::{Letters, Selector, Selectors};
 use crate::hash_string::HashString;
-use crate::quotient::{CHUNKS, HIGHEST_CHUNK, Probe, Table};
-use crate::values::{CodedValues, Core, ExplicitValues, Parameters, Scheme, contains_anywhere};
+use crate::quotient::{CHUNKS, Probe, Table};
+use crate::values::{CodedValues, Core, Doubt, ExplicitValues, Parameters, Scheme};
 use crate::{BuildError, KeyHasher};
 
 /// Selectors that the blocks' codes hold.
@@ -30,8 +30,7 @@ impl Selecting {
     pub(super) fn core<H: KeyHasher>(parameters: Parameters) -> Result<Core<Self, H>, BuildError> {
         parameters.build(true, |table| {
             let remainder_bits = table.remainder_bits();
-            let letters = Selectors::for_remainder(remainder_bits);
-            Some((Self { remainder_bits }, CodedValues::new(letters, parameters.overflow, table)))
+            Some((Self { remainder_bits }, CodedValues::new(parameters.overflow, table)))
         })
     }
 }
@@ -44,12 +43,6 @@ impl SelectingExplicitly {
             Some((Self { remainder_bits }, ExplicitValues::new(table)?))
         })
     }
-}
-
-/// The probe for selectors of at least 1 and at most `highest`, if there is one that needs no more than the fraction.
-fn probe_of_chunks(table: &Table, highest: u32) -> Option<Probe> {
-    let has = highest <= HIGHEST_CHUNK && (highest + 1) * table.remainder_bits() <= table.fraction_bits();
-    has.then_some(Probe::Chunks(highest))
 }
 
 /// The chunk of a selector.
@@ -109,10 +102,11 @@ impl Scheme for Selecting {
         value
     }
 
-    fn probe(&self, table: &Table, values: &Self::Store) -> Probe {
+    fn probe(&self, _: &Table, values: &Self::Store) -> Probe {
         match values.highest() {
             0 => Probe::Matching,
-            highest => probe_of_chunks(table, highest).unwrap_or(Probe::UnlessCoded),
+            highest if highest <= values.highest_coded() => Probe::Chunks(highest),
+            _ => Probe::UnlessSpilled,
         }
     }
 
@@ -120,20 +114,18 @@ impl Scheme for Selecting {
         &self,
         table: &Table,
         values: &Self::Store,
-        quotient: u64,
+        Doubt { block, slots }: Doubt,
         key: &HashString<'_, H>,
     ) -> bool {
-        let Some(mut slots) = table.local_run(quotient) else {
-            return contains_anywhere(self, table, values, quotient, key);
-        };
-        let (block, _) = table.block_of(quotient);
         let code = table.code(block);
-        if self.remainder_bits == 8 && code != values.mark() {
-            slots = table.narrow(block, slots, key.first_word());
+        // A key that is there has not been repaired, most often.
+        let first = table.matching(block, slots, self.remainder(0, key));
+        if values.any_in_block(block, code, first, |_, selector| selector == 0) {
+            return true;
         }
-        let first = table.first_slot(block);
+        let first_slot = table.first_slot(block);
         values.any_in_block(block, code, slots, |slot, selector| {
-            self.accepts(table.remainder(first + u64::from(slot)), selector, key)
+            self.accepts(table.remainder(first_slot + u64::from(slot)), selector, key)
         })
     }
 }
@@ -171,10 +163,13 @@ impl Scheme for SelectingExplicitly {
         value
     }
 
-    fn probe(&self, table: &Table, values: &ExplicitValues) -> Probe {
+    fn probe(&self, _: &Table, values: &ExplicitValues) -> Probe {
         match values.largest() {
             0 => Probe::Matching,
-            largest => probe_of_chunks(table, largest.into()).unwrap_or(Probe::Occupied),
+            largest if u32::from(largest) <= Selectors::highest_coded(self.remainder_bits) => {
+                Probe::Chunks(largest.into())
+            }
+            _ => Probe::Occupied,
         }
     }
 
@@ -182,13 +177,9 @@ impl Scheme for SelectingExplicitly {
         &self,
         table: &Table,
         values: &ExplicitValues,
-        quotient: u64,
+        Doubt { block, mut slots }: Doubt,
         key: &HashString<'_, H>,
     ) -> bool {
-        let Some(mut slots) = table.local_run(quotient) else {
-            return contains_anywhere(self, table, values, quotient, key);
-        };
-        let (block, _) = table.block_of(quotient);
         if self.remainder_bits == 8 && u32::from(values.largest()) < CHUNKS {
             slots = table.narrow(block, slots, key.first_word());
         }
@@ -206,20 +197,41 @@ impl Scheme for SelectingExplicitly {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: a probe that looks for chunks which the fraction does not have.
+    //! Catches: a probe that looks for other chunks than slots hold, or for fewer than codes do.
     use super::*;
+    use crate::testing::Random;
+    use crate::values::{Overflow, ValueStore};
+    use crate::{Digest, Seed, Xxh3};
 
     #[test]
-    fn chunks_are_looked_for_as_far_as_the_fraction_reaches() {
-        // 39 bits of the fraction are worth using: four chunks.
-        let table = Table::new(1 << 25, 8, true).unwrap();
-        assert_eq!(probe_of_chunks(&table, 3), Some(Probe::Chunks(3)));
-        assert_eq!(probe_of_chunks(&table, 4), None);
-        let small = Table::new(1 << 10, 8, true).unwrap();
-        assert_eq!(probe_of_chunks(&small, 4), Some(Probe::Chunks(4)));
-        assert_eq!(probe_of_chunks(&small, 5), None);
-        let other = Table::new(1 << 10, 15, true).unwrap();
-        assert_eq!(probe_of_chunks(&other, 2), Some(Probe::Chunks(2)));
-        assert_eq!(probe_of_chunks(&other, 3), None);
+    fn queries_see_the_chunks_that_slots_hold_in_tables_of_any_size() {
+        let mut random = Random::new(52);
+        for slots in [1, 2, 3, 1_000, 1 << 20, (1 << 20) + 1, 1 << 25, (1 << 25) + 77] {
+            let table = Table::new(slots, 8, true).unwrap();
+            let hasher = Xxh3::with_seed(Seed::from(1_u64));
+            for _ in 0..100 {
+                let digest = Digest { hi: random.next(), lo: random.next() };
+                let (place, string) = (table.locate(digest.hi), table.locate_string(digest.hi, digest.lo));
+                let key = HashString::new(&hasher, digest, place.fraction, table.fraction_bits());
+                assert_eq!((string.quotient, string.fraction), (place.quotient, key.first_word()), "{slots}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_hold_no_selector_that_a_probe_does_not_see() {
+        for (bits, highest) in [(2, 4), (8, 4), (12, 4), (13, 3), (16, 3), (17, 2), (22, 1), (32, 1)] {
+            assert_eq!(Selectors::highest_coded(bits), highest);
+            let mut table = Table::new(100, bits, true).unwrap();
+            let mut values = CodedValues::<Selectors>::new(Overflow::Spill, &table);
+            let mut selectors = vec![0; table.slots_per_block() as usize];
+            for selector in 1..9 {
+                selectors[0] = selector;
+                let spilled = values.store(&mut table, 0, &selectors);
+                assert!(spilled || u32::from(selector) != highest + 1, "{bits}: {selector}");
+                assert_eq!(values.spills() == 1, table.code(0) >> (table.code_bits() - 1) == 1);
+                assert!(values.spills() == 1 || u32::from(selector) <= highest);
+            }
+        }
     }
 }

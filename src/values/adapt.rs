@@ -48,8 +48,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         })
     }
 
-    /// Moves every slot of the run that accepts the query to a value at which it does not. `None` if hash bits
-    /// are equal as far as values go, or if a block that forgot everything else still has no room for this.
+    /// Moves every slot of the run that accepts the query to a value at which it does not. `None` if hash bits are equal
+    /// as far as values go.
     fn repair(&self, run: Run, stored: &[Digest], query: &HashString<'_, H>) -> Option<Repair<ValueOf<S>>> {
         let blocks = blocks_of(&self.table, run.first, run.last);
         let mut plan = Plan::load(&self.values, &self.table, blocks);
@@ -65,9 +65,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
             }
             // After a reset, slots of the block may accept the query that did not before: once more.
             let Some(block) = plan.overflowing(&self.values) else { break };
-            if plan.resets.contains(&block) {
-                return None;
-            }
             plan.reset(block);
         }
         let slots = moved.iter().filter(|&&moved| moved).count();

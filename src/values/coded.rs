@@ -1,50 +1,58 @@
-//! Values in the codes of their blocks, and in a side table where they do not fit.
+//! Values in the codes of their blocks, and in a side store where they do not fit.
+//!
+//! The code field of a block, of C bits, is one of two things, which its last bit tells apart:
+//!
+//! ```text
+//! | code of the values: C − 1 bits | 0 |     0 if all of them are initial
+//! | flags: C − 1 bits              | 1 |     which of the first slots are repaired; the values are in the side store
+//! ```
 
 use std::ops::RangeInclusive;
 
 use crate::InvariantError;
-use crate::bits::NumberMap;
+use crate::bits::low_mask;
 use crate::coding::{BlockCode, Letters};
 use crate::error::ensure;
 use crate::format::{Decoder, Encoder, FormatError};
 use crate::quotient::{Run, Table};
 
+use super::side::{Entry, Layout, Record, SideStore};
 use super::{Overflow, ValueStore};
 
 /// Values that are kept in the codes of the blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct CodedValues<L: Letters> {
     code: BlockCode<L>,
+    /// The last bit of the code field: set if the block is in the side store.
+    pub(super) spilled: u64,
     overflow: Overflow,
-    /// Blocks whose values do not fit into their code, which is the mark instead: the slots (by their number in
-    /// the block, ascending) whose values are not initial.
-    pub(super) spilled: NumberMap<Box<[SideEntry<L>]>>,
+    pub(super) side: SideStore,
     pub(super) adapted: usize,
     /// At least the [rank](Letters::rank) of every value.
     pub(super) highest: u32,
 }
 
-/// A slot of a spilled block by its number in the block, and its value.
-pub(super) type SideEntry<L> = (u8, <L as Letters>::Letter);
-
 /// Where the values of one block are to be read.
-enum Place<'a, L: Letters> {
+enum Place<'a> {
     Initial,
     Code(u64),
-    Side(&'a [SideEntry<L>]),
+    Side(Record<'a>),
 }
 
 impl<L: Letters> CodedValues<L> {
     /// Initial values for all slots of `table`, which has codes.
-    pub(crate) fn new(letters: L, overflow: Overflow, table: &Table) -> Self {
-        let code = BlockCode::new(letters, table.code_bits());
-        Self { code, overflow, spilled: NumberMap::default(), adapted: 0, highest: 0 }
-    }
-
-    /// The code of blocks whose values are in the side table.
-    #[inline]
-    pub(crate) fn mark(&self) -> u64 {
-        self.code.mark()
+    pub(crate) fn new(overflow: Overflow, table: &Table) -> Self {
+        let (r, slots, flags) = (table.remainder_bits(), table.slots_per_block(), table.code_bits() - 1);
+        let layout = Layout { slots, flags, strings: L::STRINGS };
+        let letters = L::for_code(r, table.code_bits(), slots);
+        Self {
+            code: BlockCode::new(letters, flags, L::highest_coded(r)),
+            spilled: 1 << flags,
+            overflow,
+            side: SideStore::new(layout),
+            adapted: 0,
+            highest: 0,
+        }
     }
 
     /// No value has a higher [rank](Letters::rank). 0 while all values are initial.
@@ -53,15 +61,24 @@ impl<L: Letters> CodedValues<L> {
         self.highest
     }
 
+    /// No value in a code has a higher [rank](Letters::rank).
+    pub(crate) fn highest_coded(&self) -> u32 {
+        self.code.highest()
+    }
+
     #[inline]
-    fn place(&self, table: &Table, block: usize) -> Place<'_, L> {
+    fn place(&self, table: &Table, block: usize) -> Place<'_> {
         match table.code(block) {
             0 => Place::Initial,
-            code if code == self.code.mark() => {
-                Place::Side(self.spilled.get(&(block as u64)).map_or(&[][..], |entries| entries))
-            }
+            code if code & self.spilled != 0 => Place::Side(self.record(block, code)),
             code => Place::Code(code),
         }
+    }
+
+    /// The record of a block with this code.
+    #[inline]
+    pub(super) fn record(&self, block: usize, code: u64) -> Record<'_> {
+        self.side.get(block, code ^ self.spilled)
     }
 
     /// Whether one of the block's slots, given as bits, and its value satisfy `accept`. `code` is the block's.
@@ -73,8 +90,8 @@ impl<L: Letters> CodedValues<L> {
         slots: u64,
         mut accept: impl FnMut(u32, L::Letter) -> bool,
     ) -> bool {
-        if code == self.code.mark() {
-            return self.any_spilled(block, slots, accept);
+        if code & self.spilled != 0 {
+            return self.any_spilled(block, code, slots, accept);
         }
         let (mut decode, mut at) = (self.code.decode(code), 0);
         let mut rest = slots;
@@ -90,28 +107,68 @@ impl<L: Letters> CodedValues<L> {
         false
     }
 
-    #[cold]
-    fn any_spilled(&self, block: usize, slots: u64, mut accept: impl FnMut(u32, L::Letter) -> bool) -> bool {
-        let entries = self.spilled.get(&(block as u64)).map_or(&[][..], |entries| entries);
-        (0..64).filter(|slot| slots >> slot & 1 == 1).any(|slot| accept(slot, value_in(entries, slot)))
+    /// The same for a block in the side store: slots that are not repaired are asked first, because the code says which
+    /// these are.
+    fn any_spilled(
+        &self,
+        block: usize,
+        code: u64,
+        slots: u64,
+        mut accept: impl FnMut(u32, L::Letter) -> bool,
+    ) -> bool {
+        let mut fresh = slots & !code & (self.spilled - 1);
+        while fresh != 0 {
+            if accept(fresh.trailing_zeros(), L::Letter::default()) {
+                return true;
+            }
+            fresh &= fresh - 1;
+        }
+        let mut rest = slots & (code | !(self.spilled - 1));
+        if rest == 0 {
+            return false;
+        }
+        let record = self.record(block, code);
+        while rest != 0 {
+            let slot = rest.trailing_zeros();
+            if accept(slot, value_in::<L>(&record, slot)) {
+                return true;
+            }
+            rest &= rest - 1;
+        }
+        false
     }
 
     fn count(&self, table: &Table, block: usize) -> usize {
         let initial = L::Letter::default();
         match self.place(table, block) {
             Place::Initial => 0,
-            Place::Side(entries) => entries.len(),
+            Place::Side(record) => record.slots().count_ones() as usize,
             Place::Code(code) => {
                 let values = self.code.decode(code).take(table.slots_per_block() as usize);
                 values.filter(|&value| value != initial).count()
             }
         }
     }
+
+    /// Gives a block to the side store. Whether it was not there before.
+    fn spill(&mut self, table: &mut Table, block: usize, values: &[L::Letter]) -> bool {
+        let entries: Vec<Entry> = (0..)
+            .zip(values)
+            .map(|(slot, &value)| Entry { slot, number: L::rank(value), bits: L::bits(value) })
+            .filter(|entry| entry.number > 0)
+            .collect();
+        let slots = entries.iter().fold(0_u64, |slots, entry| slots | 1 << entry.slot);
+        let fresh = table.code(block) & self.spilled == 0;
+        self.side.set(block, table.blocks(), Some(&entries));
+        table.set_code(block, slots & (self.spilled - 1) | self.spilled);
+        fresh
+    }
 }
 
-/// The value of a slot in the side table.
-fn value_in<V: Copy + Default>(entries: &[(u8, V)], slot: u32) -> V {
-    entries.iter().find(|entry| u32::from(entry.0) == slot).map_or(V::default(), |entry| entry.1)
+/// The value of a slot in the side store.
+#[inline]
+fn value_in<L: Letters>(record: &Record<'_>, slot: u32) -> L::Letter {
+    record.get(slot).map_or(L::Letter::default(), |(number, bits)| L::from_rank(number, bits))
 }
 
 impl<L: Letters> ValueStore for CodedValues<L> {
@@ -138,8 +195,8 @@ impl<L: Letters> ValueStore for CodedValues<L> {
             let mut slots = (first..=last).zip(in_block..);
             let found = match self.place(table, block) {
                 Place::Initial => slots.any(|(slot, _)| visit(slot, L::Letter::default())),
-                Place::Side(entries) => {
-                    slots.any(|(slot, in_block)| visit(slot, value_in(entries, in_block)))
+                Place::Side(record) => {
+                    slots.any(|(slot, in_block)| visit(slot, value_in::<L>(&record, in_block)))
                 }
                 Place::Code(code) => {
                     let values = self.code.decode(code).skip(in_block as usize);
@@ -155,12 +212,19 @@ impl<L: Letters> ValueStore for CodedValues<L> {
     }
 
     fn load(&self, table: &Table, block: usize, values: &mut Vec<L::Letter>) {
-        let per_block = table.slots_per_block();
+        let per_block = table.slots_per_block() as usize;
+        let first = values.len();
         match self.place(table, block) {
-            Place::Initial => values.extend((0..per_block).map(|_| L::Letter::default())),
-            Place::Side(entries) => values.extend((0..per_block).map(|slot| value_in(entries, slot))),
-            Place::Code(code) => values.extend(self.code.decode(code).take(per_block as usize)),
+            Place::Initial => {}
+            Place::Code(code) => values.extend(self.code.decode(code).take(per_block)),
+            Place::Side(record) => {
+                for entry in record.entries() {
+                    values.resize(first + entry.slot as usize, L::Letter::default());
+                    values.push(L::from_rank(entry.number, entry.bits));
+                }
+            }
         }
+        values.resize(first + per_block, L::Letter::default());
     }
 
     fn fits(&self, values: &[L::Letter]) -> bool {
@@ -169,28 +233,21 @@ impl<L: Letters> ValueStore for CodedValues<L> {
 
     fn store(&mut self, table: &mut Table, block: usize, values: &[L::Letter]) -> bool {
         let initial = L::Letter::default();
-        let adapted = (0_u8..).zip(values.iter().copied()).filter(|&(_, value)| value != initial);
-        self.adapted = self.adapted + adapted.clone().count() - self.count(table, block);
+        let adapted = values.iter().filter(|&&value| value != initial).count();
+        self.adapted = self.adapted + adapted - self.count(table, block);
         self.highest = values.iter().map(|&value| L::rank(value)).fold(self.highest, u32::max);
-        let number = block as u64;
-        if let Some(code) = self.code.encode(values) {
-            self.spilled.remove(&number);
-            table.set_code(block, code);
-            return false;
+        match self.code.encode(values) {
+            Some(code) => {
+                self.side.set(block, table.blocks(), None);
+                table.set_code(block, code);
+                false
+            }
+            None => self.spill(table, block, values),
         }
-        debug_assert_eq!(self.overflow, Overflow::Spill, "values that do not fit are reset before");
-        table.set_code(block, self.code.mark());
-        self.spilled.insert(number, adapted.collect()).is_none()
     }
 
     fn emptied(&self, _: &Table) -> Option<Self> {
-        Some(Self {
-            code: self.code,
-            overflow: self.overflow,
-            spilled: NumberMap::default(),
-            adapted: 0,
-            highest: 0,
-        })
+        Some(Self { side: self.side.emptied(), adapted: 0, highest: 0, ..*self })
     }
 
     fn overflow(&self) -> Overflow {
@@ -202,14 +259,11 @@ impl<L: Letters> ValueStore for CodedValues<L> {
     }
 
     fn spills(&self) -> usize {
-        self.spilled.len()
+        self.side.len()
     }
 
     fn memory_bits(&self) -> usize {
-        // A place of the map is a number, a pointer with a length, and a byte of the map's own.
-        let map = self.spilled.capacity() * (size_of::<(u64, Box<[SideEntry<L>]>)>() + 1);
-        let entries = self.spilled.values().map(|entries| size_of_val(&**entries)).sum::<usize>();
-        8 * (map + entries)
+        self.side.memory_bits()
     }
 
     fn verify(&self, table: &Table) -> Result<(), InvariantError> {
@@ -218,30 +272,35 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         for block in 0..table.blocks() {
             let code = table.code(block);
             values.clear();
+            let is_spilled = code & self.spilled != 0;
+            ensure!(
+                self.side.has(block) == is_spilled,
+                "block {block} has the code {code:#x}, its values not"
+            );
             self.load(table, block, &mut values);
             adapted += self.count(table, block);
             highest = values.iter().map(|&value| L::rank(value)).fold(highest, u32::max);
             let encoded = self.code.encode(&values);
-            if code == self.code.mark() {
+            if is_spilled {
                 spilled += 1;
-                ensure!(self.spilled.contains_key(&(block as u64)), "block {block} is in no side table");
-                ensure!(encoded.is_none(), "block {block} is in the side table, but fits into its code");
+                ensure!(encoded.is_none(), "block {block} is in the side store, but fits into its code");
+                let repaired = self.record(block, code).slots();
+                ensure!(
+                    repaired & low_mask(table.slots_per_block()) == repaired,
+                    "block {block} is too long"
+                );
             } else {
                 ensure!(encoded == Some(code), "block {block} has the code {code:#x}, which is nobody's");
             }
         }
-        ensure!(
-            spilled == self.spilled.len(),
-            "{} blocks in the side table, {spilled} marked",
-            self.spilled.len()
-        );
+        ensure!(spilled == self.side.len(), "{} blocks in the side store, {spilled} marked", self.side.len());
         ensure!(highest <= self.highest, "a value of rank {highest} beyond the highest, {}", self.highest);
         ensure!(adapted == self.adapted, "{adapted} adapted slots, {} counted", self.adapted);
         Ok(())
     }
 
-    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        self.encode_values(encoder)
+    fn encode(&self, table: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        self.encode_values(table, encoder)
     }
 
     fn decode(table: &Table, overflow: Overflow, decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {

@@ -7,7 +7,7 @@ use crate::{
 };
 
 use super::list::Addresses;
-use super::{Scheme, ValueOf, ValueStore};
+use super::{Doubt, Scheme, ValueOf, ValueStore};
 
 /// A quotient table whose slots have values.
 #[derive(Debug, Clone)]
@@ -48,12 +48,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
-        self.contains_at(self.table.locate(digest.hi), || digest)
+        self.contains_at(self.place(digest), || digest)
     }
 
     #[inline(always)]
     pub(crate) fn place(&self, digest: Digest) -> Place {
-        self.table.locate(digest.hi)
+        if S::MOVES_REMAINDER {
+            self.table.locate_string(digest.hi, digest.lo)
+        } else {
+            self.table.locate(digest.hi)
+        }
     }
 
     #[inline]
@@ -65,18 +69,27 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(crate) fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         // One branch, nearly never taken: yes or no is the value of the answer.
         let answer = self.table.answer(place);
-        if answer > Answer::Yes {
-            return self.settle(digest());
+        if answer.asks() {
+            return self.settle(answer, digest());
         }
-        answer == Answer::Yes
+        answer == Answer::YES
     }
 
     /// Apart from its caller, which shall need few registers.
     #[cold]
     #[inline(never)]
-    fn settle(&self, digest: Digest) -> bool {
+    fn settle(&self, answer: Answer, digest: Digest) -> bool {
         let (quotient, key) = self.locate(digest);
-        self.scheme.settle(&self.table, &self.values, quotient, &key)
+        let Some(slots) = answer.slots() else { return self.contains_anywhere(quotient, &key) };
+        let (block, _) = self.table.block_of(quotient);
+        self.scheme.settle(&self.table, &self.values, Doubt { block, slots }, &key)
+    }
+
+    /// Whether some slot of the quotient accepts the key, wherever its run lies.
+    pub(super) fn contains_anywhere(&self, quotient: u64, key: &HashString<'_, H>) -> bool {
+        let Some(run) = self.table.run(quotient) else { return false };
+        let accepts = |slot, value| self.scheme.accepts(self.table.remainder(slot), value, key);
+        self.values.any(&self.table, run, accepts)
     }
 
     pub(crate) fn hasher(&self) -> &H {
@@ -145,8 +158,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     /// An empty filter of the same parameters.
     pub(crate) fn emptied(&self) -> Result<Self, BuildError> {
-        let (slots, bits) = (self.table.slots(), self.table.remainder_bits());
-        let table = Table::new(slots, bits, self.table.code_bits() > 0)?;
+        let table = self.table.like(self.table.slots())?;
         let bytes = table.physical_slots() as usize;
         let values = self.values.emptied(&table).ok_or(BuildError::OutOfMemory { bytes })?;
         let core = Self::new(table, values, self.scheme, self.hasher.clone(), self.capacity);
@@ -160,7 +172,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 /// function and addresses, and the same remainders and values in the same order. What was counted so far is not compared.
 impl<S: Scheme, H: KeyHasher> PartialEq for Core<S, H> {
     fn eq(&self, other: &Self) -> bool {
-        let shape = |core: &Self| (core.table.slots(), core.table.remainder_bits(), core.values.overflow());
+        let bits = |core: &Self| (core.table.remainder_bits(), core.table.code_bits());
+        let shape = |core: &Self| (core.table.slots(), bits(core), core.values.overflow());
         let parameters = |core: &Self| (core.capacity, core.growable, core.addresses, core.table.len());
         let value = |core: &Self, slot: u64| {
             let mut value = None;

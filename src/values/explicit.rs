@@ -118,7 +118,7 @@ impl ValueStore for ExplicitValues {
         Ok(())
     }
 
-    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+    fn encode(&self, _: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         self.encode_values(encoder)
     }
 

@@ -83,8 +83,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 impl<'c, S: Scheme, H: KeyHasher> Doubling<'c, S, H> {
     /// An empty table of so many slots, which are twice those of the filter.
     pub(super) fn new<E>(core: &'c Core<S, H>, slots: u64) -> Result<Self, AdaptiveError<E>> {
-        let coded = core.table.code_bits() > 0;
-        let table = Table::new(slots, core.table.remainder_bits(), coded).map_err(out_of_memory)?;
+        let table = core.table.like(slots).map_err(out_of_memory)?;
         let bytes = table.memory_bits() / 8;
         let values = core.values.emptied(&table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
         let (table, repaired) = (Appender::new(table), Vec::new());

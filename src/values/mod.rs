@@ -22,6 +22,7 @@ mod persist;
 mod plan;
 mod renew;
 mod resync;
+mod side;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -37,16 +38,17 @@ use crate::{InvariantError, KeyHasher};
 pub(crate) use self::core::Core;
 pub(crate) use coded::CodedValues;
 pub(crate) use explicit::ExplicitValues;
-pub(crate) use parameters::{Parameters, common_parameters, forward_to_core};
+pub(crate) use parameters::{Parameters, code_for, common_parameters, forward_to_core};
 
 /// What a filter does with a block whose values no longer fit into the space that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overflow {
-    /// Forget the repairs of the block, then make the new one: the papers' way. Memory is fixed, but false
-    /// positives that were repaired can come back.
+    /// Forget the repairs of the block, then make the new one: the papers' way. Memory is fixed (but for the rare block in
+    /// which a single repair takes more than there is, which goes to the side store as with `Spill`), and false positives
+    /// that were repaired can come back.
     Reset,
-    /// Move the values of the block to a side table: nothing is forgotten, and memory grows by what the side table
-    /// takes, which [`FilterStats::bits`](crate::FilterStats::bits) includes.
+    /// Move the values of the block to a side store: nothing is forgotten, and memory grows by the bits that the values
+    /// need, which [`FilterStats::bits`](crate::FilterStats::bits) includes.
     #[default]
     Spill,
 }
@@ -75,7 +77,7 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
     fn fits(&self, values: &[Self::Value]) -> bool;
 
     /// Sets the values of all slots of a block, which must fit. Whether the block has now left its code for a
-    /// side table.
+    /// side store.
     fn store(&mut self, table: &mut Table, block: usize, values: &[Self::Value]) -> bool;
 
     /// A fresh store of the same kind for another table; `None` if the memory is not to be had.
@@ -87,7 +89,7 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
     /// How many slots have a value that is not initial.
     fn adapted(&self) -> usize;
 
-    /// How many blocks are in a side table.
+    /// How many blocks are in the side store.
     fn spills(&self) -> usize;
 
     /// The memory of the store outside of the table, in bits.
@@ -97,7 +99,7 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
     fn verify(&self, table: &Table) -> Result<(), InvariantError>;
 
     /// Writes what is not in the table.
-    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
+    fn encode(&self, table: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
 
     /// Reads what is not in the table.
     fn decode(table: &Table, overflow: Overflow, decoder: &mut Decoder<'_>) -> Result<Self, FormatError>;
@@ -138,26 +140,22 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// How much the remainders can tell while the slots have these values.
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe;
 
-    /// Whether some slot of the quotient accepts the key, by remainders and values.
+    /// Whether some slot of the run accepts the key, by remainders and values.
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
         values: &Self::Store,
-        quotient: u64,
+        run: Doubt,
         key: &HashString<'_, H>,
     ) -> bool;
 }
 
-/// Whether some slot of the quotient accepts the key, wherever its run lies.
-pub(crate) fn contains_anywhere<S: Scheme, H: KeyHasher>(
-    scheme: &S,
-    table: &Table,
-    values: &S::Store,
-    quotient: u64,
-    key: &HashString<'_, H>,
-) -> bool {
-    let Some(run) = table.run(quotient) else { return false };
-    values.any(table, run, |slot, value| scheme.accepts(table.remainder(slot), value, key))
+/// A run, which lies in one block, about which remainders alone did not settle whether it has a key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Doubt {
+    pub(crate) block: usize,
+    /// Its slots as bits of the block.
+    pub(crate) slots: u64,
 }
 
 /// The blocks of a span of slots.

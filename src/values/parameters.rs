@@ -1,7 +1,7 @@
 //! What the builders of all filters with values have in common.
 
 use crate::quotient::{
-    DEFAULT_LOAD, DEFAULT_RATE, Geometry, Table, fraction_bits, remainder_bits, slots_for,
+    CodeShare, DEFAULT_LOAD, DEFAULT_RATE, Geometry, Table, fraction_bits, remainder_bits, slots_for,
 };
 use crate::{BuildError, KeyHasher, Seed};
 
@@ -15,13 +15,15 @@ pub(crate) struct Parameters {
     pub(crate) load: f64,
     pub(crate) seed: Option<Seed>,
     pub(crate) overflow: Overflow,
+    /// How much code a block has, if it has one.
+    pub(crate) code: CodeShare,
     pub(crate) growable: bool,
 }
 
 impl Default for Parameters {
     fn default() -> Self {
-        let (rate, load) = (DEFAULT_RATE, DEFAULT_LOAD);
-        Self { capacity: 0, rate, load, seed: None, overflow: Overflow::default(), growable: false }
+        let (rate, load, code) = (DEFAULT_RATE, DEFAULT_LOAD, CodeShare::USUAL);
+        Self { capacity: 0, rate, load, seed: None, overflow: Overflow::default(), code, growable: false }
     }
 }
 
@@ -41,7 +43,7 @@ impl Parameters {
     /// The memory of the filter with a code for every block, or with so many bits for every slot beside it.
     pub(crate) fn size_in_bits(self, coded: bool, value_bits: usize) -> Result<usize, BuildError> {
         let (slots, bits) = self.shape()?;
-        let size = Table::size(slots, bits, coded);
+        let size = Table::size(slots, bits, if coded { self.code } else { CodeShare::NONE });
         let beside = (value_bits * size.blocks * size.slots_per_block).next_multiple_of(64);
         Ok(size.bits + beside)
     }
@@ -54,13 +56,21 @@ impl Parameters {
         make: impl FnOnce(&Table) -> Option<(S, S::Store)>,
     ) -> Result<Core<S, H>, BuildError> {
         let (slots, bits) = self.shape()?;
-        let table = Table::new(slots, bits, coded)?;
+        let table = Table::new(slots, bits, if coded { self.code } else { CodeShare::NONE })?;
         let bytes = table.physical_slots() as usize;
         let (scheme, values) = make(&table).ok_or(BuildError::OutOfMemory { bytes })?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         let core = Core::new(table, values, scheme, hasher, self.capacity);
         Ok(Core { growable: self.growable, ..core })
     }
+}
+
+/// The least code with which fewer than one block in a hundred outgrows it after so many repairs per key; the usual share if
+/// none is enough, for then the side store takes the values. `holds` says by share, ascending, how many repairs per key it
+/// holds so.
+pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
+    let enough = holds.iter().find(|(_, holds)| repairs <= *holds);
+    enough.map_or(CodeShare::USUAL, |&(share, _)| share)
 }
 
 /// The methods that the builders of filters with values have in common.
@@ -101,7 +111,7 @@ macro_rules! common_parameters {
 
         /// The memory that the filter is going to take, known before it is built:
         /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
-        /// in rare cases; repairs do where a side table takes them, and growth does.
+        /// in rare cases; repairs do where a side store takes them, and growth does.
         ///
         /// # Errors
         ///

@@ -1,7 +1,8 @@
 //! Filters with values in files: the table, then what their store keeps beside it.
 //!
 //! ```text
-//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), address generation, kept doublings
+//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), address generation, kept doublings,
+//!             code bits for 8 slots
 //! section     repairs made, blocks reset
 //! section     blocks of the table, codes included
 //! coded:      adapted slots, highest rank, spilled blocks, their adapted slots
@@ -12,34 +13,42 @@
 //! ```
 
 use crate::KeyHasher;
-use crate::bits::{AlignedWords, NumberMap, low_mask};
+use crate::bits::{AlignedWords, low_mask};
 use crate::coding::Letters;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
-use crate::quotient::Table;
+use crate::quotient::{CodeShare, Table};
 
-use super::coded::{CodedValues, SideEntry};
+use super::coded::CodedValues;
 use super::explicit::ExplicitValues;
 use super::grow::MAX_KEPT;
 use super::list::Addresses;
+use super::side::Entry;
 use super::{Core, Overflow, Scheme, ValueStore};
+
+/// The most code that a table has: more than a block ever takes, so that files cannot ask for absurd shapes.
+const MAX_CODE: u64 = 64;
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let [slots, bits, blocks] = self.table.measures();
         let spill = u64::from(self.values.overflow() == Overflow::Spill);
         let [generation, kept] = self.addresses.to_numbers();
-        encoder.parameters(&[slots, bits, blocks, self.growable.into(), spill, generation, kept]);
+        let CodeShare(code) = self.table.code_share();
+        let growable = self.growable.into();
+        encoder.parameters(&[slots, bits, blocks, growable, spill, generation, kept, code.into()]);
         encoder.words(&[self.adaptations, self.resets])?;
         self.table.encode(encoder)?;
-        self.values.encode(encoder)
+        self.values.encode(&self.table, encoder)
     }
 
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [slots, bits, blocks, growable, spill, generation, kept] = decoder.parameters()?;
+        let [slots, bits, blocks, growable, spill, generation, kept, code] = decoder.parameters()?;
         let hasher = decoder.hasher()?;
         let (len, capacity) = (decoder.len()?, decoder.capacity()?);
         let [adaptations, resets] = decoder.counts(["repairs", "resets"])?;
-        let table = Table::decode(decoder, [slots, bits, blocks], S::Store::CODED, len)?;
+        let codes = if S::Store::CODED { 1..=MAX_CODE } else { 0..=0 };
+        let code = CodeShare(in_range("code bits for 8 slots", code, codes)?);
+        let table = Table::decode(decoder, [slots, bits, blocks], code, len)?;
         in_range::<u64>("capacity", capacity as u64, 1..=table.slots())?;
         let overflow = if flag("overflow", spill)? { Overflow::Spill } else { Overflow::Reset };
         let values = S::Store::decode(&table, overflow, decoder)?;
@@ -58,16 +67,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 }
 
 impl<L: Letters> CodedValues<L> {
-    pub(super) fn encode_values(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        // In order, so that equal filters have equal files.
-        let mut blocks: Vec<(&u64, &Box<[SideEntry<L>]>)> = self.spilled.iter().collect();
-        blocks.sort_unstable_by_key(|(block, _)| **block);
-        let entries = blocks.iter().flat_map(|(_, entries)| entries.iter());
-        let values: Vec<u64> = entries.map(|entry| L::number(entry.1)).collect();
-        let slots = |entries: &[SideEntry<L>]| entries.iter().fold(0, |bits, entry| bits | 1 << entry.0);
-        let places: Vec<u64> = blocks.iter().flat_map(|(block, entries)| [**block, slots(entries)]).collect();
-        let sizes = [self.adapted as u64, self.highest.into(), blocks.len() as u64, values.len() as u64];
-        encoder.words(&sizes)?;
+    pub(super) fn encode_values(&self, table: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        let (mut places, mut values) = (Vec::new(), Vec::new());
+        for block in self.side.blocks() {
+            let record = self.record(block, table.code(block));
+            places.extend([block as u64, record.slots()]);
+            let letters = record.entries().map(|entry| L::from_rank(entry.number, entry.bits));
+            values.extend(letters.map(L::number));
+        }
+        let blocks = self.side.len() as u64;
+        encoder.words(&[self.adapted as u64, self.highest.into(), blocks, values.len() as u64])?;
         encoder.words(&places)?;
         Ok(encoder.words(&values)?)
     }
@@ -80,49 +89,47 @@ impl<L: Letters> CodedValues<L> {
         let [adapted, highest, blocks, entries] = decoder.numbers()?;
         let places = decoder.words(blocks.saturating_mul(2))?;
         let values = decoder.words(entries)?;
-        let mut store = Self::new(L::for_remainder(table.remainder_bits()), overflow, table);
+        let mut store = Self::new(overflow, table);
         store.adapted = number("adapted slots", adapted)?;
         store.highest = in_range("the highest rank", highest, 0..=u16::MAX.into())?;
-        store.spilled = side_table::<L>(table, &places, &values)?;
-        if overflow == Overflow::Reset && !store.spilled.is_empty() {
-            return Err(unsound("a side table in a filter that spills nothing"));
-        }
+        store.fill_side(table, &places, &values)?;
         Ok(store)
+    }
+
+    /// Fills the side store: for every pair of a block and its slots as bits, so many of the values.
+    fn fill_side(&mut self, table: &Table, places: &[u64], mut values: &[u64]) -> Result<(), FormatError> {
+        let blocks = places.as_chunks::<2>().0;
+        if !blocks.is_sorted_by(|[one, _], [other, _]| one < other) {
+            return Err(unsound("the blocks of the side store are not in order"));
+        }
+        for &[block, slots] in blocks {
+            in_range::<u64>("a block of the side store", block, 0..=table.blocks() as u64 - 1)?;
+            in_range::<u64>("slots of the side store", slots, 1..=low_mask(table.slots_per_block()))?;
+            let block = block as usize;
+            if table.code(block) != slots & (self.spilled - 1) | self.spilled {
+                return Err(unsound(format!(
+                    "block {block} is in the side store, but its code says otherwise"
+                )));
+            }
+            let Some((these, rest)) = values.split_at_checked(slots.count_ones() as usize) else {
+                return Err(unsound("fewer values in the side store than slots"));
+            };
+            self.side.set(block, table.blocks(), Some(&side_entries::<L>(slots, these)?));
+            values = rest;
+        }
+        if values.is_empty() { Ok(()) } else { Err(unsound("more values in the side store than slots")) }
     }
 }
 
-/// The side table: for every pair of a block and its slots as bits, so many of the values.
-fn side_table<L: Letters>(
-    table: &Table,
-    places: &[u64],
-    mut values: &[u64],
-) -> Result<NumberMap<Box<[SideEntry<L>]>>, FormatError> {
-    let blocks = places.as_chunks::<2>().0;
-    if !blocks.is_sorted_by(|[one, _], [other, _]| one < other) {
-        return Err(unsound("the blocks of the side table are not in order"));
-    }
-    let mut spilled = NumberMap::default();
-    let bytes = size_of_val(blocks);
-    spilled.try_reserve(blocks.len()).map_err(|_| FormatError::OutOfMemory { bytes })?;
-    for &[block, slots] in blocks {
-        in_range::<u64>("a block of the side table", block, 0..=table.blocks() as u64 - 1)?;
-        in_range::<u64>("slots of the side table", slots, 1..=low_mask(table.slots_per_block()))?;
-        let Some((these, rest)) = values.split_at_checked(slots.count_ones() as usize) else {
-            return Err(unsound("fewer values in the side table than slots"));
-        };
-        let places = (0..64_u8).filter(|slot| slots >> slot & 1 == 1);
-        let letter = |&value: &u64| {
-            let letter = L::letter(value).filter(|letter| *letter != L::Letter::default());
-            letter.ok_or(FormatError::BadNumber { name: "a value of the side table", value })
-        };
-        let entries = places.zip(these).map(|(slot, value)| Ok((slot, letter(value)?)));
-        spilled.insert(block, entries.collect::<Result<_, FormatError>>()?);
-        values = rest;
-    }
-    if !values.is_empty() {
-        return Err(unsound("more values in the side table than slots"));
-    }
-    Ok(spilled)
+/// The entries of these slots, which are bits, with these values.
+fn side_entries<L: Letters>(slots: u64, values: &[u64]) -> Result<Vec<Entry>, FormatError> {
+    let places = (0..64).filter(|slot| slots >> slot & 1 == 1);
+    let entries = places.zip(values).map(|(slot, &value)| {
+        let letter = L::letter(value).filter(|letter| *letter != L::Letter::default());
+        let letter = letter.ok_or(FormatError::BadNumber { name: "a value of the side store", value })?;
+        Ok(Entry { slot, number: L::rank(letter), bits: L::bits(letter) })
+    });
+    entries.collect()
 }
 
 impl ExplicitValues {

@@ -89,9 +89,11 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
         (self.first_block..).zip(self.values.chunks(self.per_block))
     }
 
-    /// The first block whose values do not fit.
+    /// The first block whose values do not fit, and that has not been reset yet. One that has been may hold more than its
+    /// code since, if a single repair takes so much: its values go to the side store.
     pub(super) fn overflowing<S: ValueStore<Value = V>>(&self, store: &S) -> Option<usize> {
-        self.blocks().find(|(_, values)| !store.fits(values)).map(|(block, _)| block)
+        let mut blocks = self.blocks().filter(|(block, _)| !self.resets.contains(block));
+        blocks.find(|(_, values)| !store.fits(values)).map(|(block, _)| block)
     }
 
     /// Forgets the values of a block.
@@ -120,7 +122,7 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
         index.is_some_and(|index| index < before.len() && before[index] != self.values[index])
     }
 
-    /// Makes it true. Returns how many blocks went to a side table.
+    /// Makes it true. Returns how many blocks went to the side store.
     pub(super) fn commit<S>(&self, store: &mut S, table: &mut Table) -> usize
     where
         S: ValueStore<Value = V>,

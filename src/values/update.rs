@@ -196,7 +196,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         Ok(())
     }
 
-    /// Makes a plan true. Returns how many blocks went to a side table.
+    /// Makes a plan true. Returns how many blocks went to the side store.
     pub(super) fn commit(&mut self, plan: &Plan<ValueOf<S>>) -> usize {
         self.resets += plan.resets.len() as u64;
         let spills = plan.commit(&mut self.values, &mut self.table);

@@ -18,7 +18,7 @@ use besom::FilterStats;
 
 use crate::heap;
 use crate::keys::{Keys, Role, Zipf};
-use crate::subject::{Build, Entry, Failure, Shape, Subject};
+use crate::subject::{Adapting, Build, Entry, Failure, Shape, Subject};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -91,6 +91,8 @@ pub(crate) struct Figures {
     pub(crate) fpr: Option<f64>,
     /// False positives among the adapting queries, over all repeats.
     pub(crate) adapting_fpr: Option<f64>,
+    /// Repairs with a [`MemoryRemote`](besom::MemoryRemote), for filters that adapt.
+    pub(crate) repair: Option<Spread>,
     /// The memory for keys and repairs, as the allocator counts it.
     pub(crate) bits_per_key: f64,
     /// What the filter said of itself in the last repeat.
@@ -134,6 +136,7 @@ struct Fill {
     insert: Option<f64>,
     insert_with_remote: Option<f64>,
     adapting_fpr: Option<f64>,
+    repair: Option<f64>,
     bits_per_key: f64,
     stats: Option<FilterStats>,
 }
@@ -184,6 +187,7 @@ impl Figures {
             batch_negative: query(|query| query.batch_negative),
             fpr: mean(queries.iter().filter_map(|query| query.fpr)),
             adapting_fpr: mean(fills.iter().filter_map(|fill| fill.adapting_fpr)),
+            repair: fill(|fill| fill.repair),
             bits_per_key: fill(|fill| Some(fill.bits_per_key))?.median,
             stats: fills.last().and_then(|fill| fill.stats),
         })
@@ -256,14 +260,16 @@ impl Trial {
         let bare = entry.bare.as_ref().map(|bare| self.fill(bare)).transpose()?.map(|filled| filled.mops);
         let mut filled = self.fill(&entry.build)?;
         let subject = &mut *filled.subject;
-        let adapting_fpr = self.adapt(subject)?.filter(|_| subject.is_filter());
+        let adapting = self.adapt(subject)?;
+        let queried = self.adapt_queries > 0 && subject.is_filter();
         let stats = subject.stats();
         let bytes = heap::live() - filled.heap_before - subject.foreign_bytes();
         let working_bits = stats.map_or(0, |stats| stats.working_bits);
         let fill = Fill {
             insert: if entry.remote { bare } else { Some(filled.mops) },
             insert_with_remote: entry.remote.then_some(filled.mops),
-            adapting_fpr,
+            adapting_fpr: queried.then(|| adapting.hits as f64 / self.adapt_queries as f64),
+            repair: (adapting.repairs > 0).then(|| mops(adapting.repairs, adapting.time)),
             bits_per_key: (bytes as f64 * 8.0 - working_bits as f64) / self.case.to as f64,
             stats,
         };
@@ -359,21 +365,21 @@ impl Trial {
         }
     }
 
-    /// Lets the filter adapt to a stream of queries: the share of false positives in it.
-    fn adapt(&self, subject: &mut dyn Subject) -> Result<Option<f64>, Failure> {
+    /// Lets the filter adapt to a stream of queries.
+    fn adapt(&self, subject: &mut dyn Subject) -> Result<Adapting, Failure> {
         const CHUNK: u64 = 1 << 20;
         let zipf = Zipf::new(10 * self.case.to as u64);
         let mut random = self.keys.choices(2 << 32 | self.repeat);
-        let (mut left, mut hits) = (self.adapt_queries, 0);
+        let (mut left, mut adapting) = (self.adapt_queries, Adapting::default());
         while left > 0 {
             let count = left.min(CHUNK);
             let rank =
                 |_| self.keys.key(Role::Regular, self.repeat * KEYS_PER_REPEAT + zipf.draw(&mut random));
             let chunk: Vec<u64> = (0..count).map(rank).collect();
-            hits += subject.adapt_all(&chunk)?;
+            adapting += subject.adapt_all(&chunk)?;
             left -= count;
         }
-        Ok((self.adapt_queries > 0).then(|| hits as f64 / self.adapt_queries as f64))
+        Ok(adapting)
     }
 }
 

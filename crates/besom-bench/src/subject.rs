@@ -5,6 +5,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
 
 use besom::FilterStats;
 
@@ -46,10 +48,9 @@ pub(crate) trait Subject {
         None
     }
 
-    /// Asks for non-members one by one, and repairs each false positive if the filter is adaptive. How many false
-    /// positives there were.
-    fn adapt_all(&mut self, strangers: &[u64]) -> Result<usize, Failure> {
-        Ok(self.count(strangers))
+    /// Asks for non-members one by one, and repairs each false positive if the filter is adaptive.
+    fn adapt_all(&mut self, strangers: &[u64]) -> Result<Adapting, Failure> {
+        Ok(Adapting { hits: self.count(strangers), ..Adapting::default() })
     }
 
     /// Memory that the subject holds but the filter does not: that of the remote.
@@ -68,6 +69,25 @@ pub(crate) trait Subject {
     /// Whether a false-positive rate means something.
     fn is_filter(&self) -> bool {
         true
+    }
+}
+
+/// What came of queries for non-members.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Adapting {
+    /// How many of them were false positives.
+    pub(crate) hits: usize,
+    /// How many of these were repaired.
+    pub(crate) repairs: usize,
+    /// How long the repairs took, without the queries.
+    pub(crate) time: Duration,
+}
+
+impl AddAssign for Adapting {
+    fn add_assign(&mut self, other: Self) {
+        self.hits += other.hits;
+        self.repairs += other.repairs;
+        self.time += other.time;
     }
 }
 

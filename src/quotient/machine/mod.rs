@@ -86,7 +86,7 @@ pub(super) trait Machine: Copy {
     }
 
     /// Whether one of `slots` holds one of the first `N` remainders that `fraction` is cut into, from the most significant
-    /// bits on.
+    /// bits on, and then from there on again.
     ///
     /// Without a branch on how many slots there are, unless they are very many: half of the queries find none, and the
     /// others one or two.
@@ -237,7 +237,7 @@ fn holds_from<S: Shape, const N: u32>(
     let wanted = (1_u64.wrapping_shl(count.min(window.slots) * width) - 1) & window.highest;
     let (mut found, mut chunk) = (0, 0);
     while chunk < N {
-        let remainder = fraction << (chunk * width) >> (64 - width);
+        let remainder = fraction.wrapping_shl(chunk * width) >> (64 - width);
         found |= zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window);
         chunk += 1;
     }

@@ -63,5 +63,5 @@ fn rate(bits: u32, load: f64) -> f64 {
 
 fn parameters(capacity: usize, bits: u32, load: f64, overflow: Overflow, seed: u64) -> Parameters {
     let (rate, seed) = (rate(bits, load), Some(Seed::from(seed)));
-    Parameters { capacity, rate, load, seed, overflow, growable: false }
+    Parameters { capacity, rate, load, seed, overflow, ..Parameters::default() }
 }

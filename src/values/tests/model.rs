@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::extension::testing::extension_core;
+use crate::quotient::CodeShare;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
 
 /// What must hold of a pair of a repaired query and a stored key that did not accept it afterwards.
@@ -245,6 +246,27 @@ fn extension_filters_lose_no_key_and_forget_nothing_but_by_reset() {
     for bits in [8, 13, 19, 32] {
         let (spilling, resetting) = extension::<Coarse>(243, bits);
         assert!(bits > 13 || spilling.spills > 0 && resetting.resets > 0, "{spilling:?} {resetting:?}");
+    }
+}
+
+/// Fewer code bits than a flag for each slot needs, down to two; and more.
+#[test]
+fn every_layout_of_codes_keeps_keys_and_repairs() {
+    for (share, capacity, bits) in [(1, 150, 4), (2, 60, 8), (4, 200, 3), (12, 150, 4), (16, 100, 2)] {
+        let of = |seed| Parameters {
+            code: CodeShare(share),
+            ..parameters(capacity, bits, 0.95, Overflow::Spill, seed)
+        };
+        let counts = Run::new(telescoping_core::<Xxh3>(of(5)), IfMoved, false).run(STEPS / 2, 46);
+        assert!(
+            counts.fixed > 0 && counts.grown > 0 && (share > 4 || counts.spills > 0),
+            "{share}: {counts:?}"
+        );
+        let counts = Run::new(extension_core::<Xxh3>(of(6)), Never, true).run(STEPS / 2, 47);
+        assert!(
+            counts.fixed > 0 && counts.grown > 0 && (share > 4 || counts.spills > 0),
+            "{share}: {counts:?}"
+        );
     }
 }
 

@@ -157,7 +157,12 @@ fn keys_that_look_alike<S: Scheme>(mut core: Core<S, Literal>) {
     assert!(contains(&core, &late));
     let adaptation = core.adapt(&late, &mut remote).unwrap();
     assert!(
-        matches!(adaptation, Adaptation::Fixed { slots: 2 } | Adaptation::Spilled { slots: 2, .. }),
+        matches!(
+            adaptation,
+            Adaptation::Fixed { slots: 2 }
+                | Adaptation::Spilled { slots: 2, .. }
+                | Adaptation::FixedAfterReset { slots: 2, .. }
+        ),
         "{adaptation:?}"
     );
     assert!(!contains(&core, &late) && contains(&core, &stored) && contains(&core, &twin));
@@ -166,10 +171,13 @@ fn keys_that_look_alike<S: Scheme>(mut core: Core<S, Literal>) {
 
 #[test]
 fn equal_fingerprints_of_different_keys_are_told_apart_or_reported() {
-    let of = || parameters(100, 8, 0.95, Overflow::Spill, 9);
-    keys_that_look_alike(telescoping_core(of()));
-    keys_that_look_alike(extension_core(of()));
-    keys_that_look_alike(explicit_core(of()));
+    // With `Reset`, which took such keys for ones that cannot be told apart: no code has room for a repair so far off.
+    for overflow in [Overflow::Spill, Overflow::Reset] {
+        let of = || parameters(100, 8, 0.95, overflow, 9);
+        keys_that_look_alike(telescoping_core(of()));
+        keys_that_look_alike(extension_core(of()));
+        keys_that_look_alike(explicit_core(of()));
+    }
 }
 
 /// 400 keys in one quotient, at the beginning, in the middle or at the end of the table.

@@ -25,6 +25,8 @@ struct Object<'a> {
     bits_per_key: Option<f64>,
     insert_with_remote_mops: Option<f64>,
     adapting_fpr: Option<f64>,
+    /// Repairs with a remote in memory, in thousands a second.
+    repair_kops: Option<f64>,
     /// How many keys were stored when queries were measured.
     items: usize,
     fill: f64,
@@ -59,6 +61,7 @@ impl<'a> From<&'a Row> for Object<'a> {
             bits_per_key: figures.map(|figures| figures.bits_per_key),
             insert_with_remote_mops: median(figures.and_then(|figures| figures.insert_with_remote)),
             adapting_fpr: figures.and_then(|figures| figures.adapting_fpr),
+            repair_kops: median(figures.and_then(|figures| figures.repair)).map(|mops| 1_000.0 * mops),
             items,
             fill,
             rate: shape.rate,

@@ -81,6 +81,10 @@ fn columns<'a>(rows: &[Row], baseline: Option<&'a Figures>) -> Vec<Column<'a>> {
     if any(|figures| figures.adapting_fpr.is_some()) {
         columns.push(column("adapting", |figures| percent(figures.adapting_fpr)));
     }
+    if any(|figures| figures.repair.is_some()) {
+        let thousands = |spread: Spread| format!("{:.0}", 1_000.0 * spread.median);
+        columns.push(column("repairs", move |figures| figures.repair.map_or_else(|| "–".into(), thousands)));
+    }
     columns.push(column("bits/key", |figures| format!("{:.2}", figures.bits_per_key)));
     columns.push(column("spread", |figures| format!("{:.0}%", 100.0 * noise(figures))));
     if let Some(base) = baseline {
@@ -155,7 +159,7 @@ fn legend(plan: &Plan) -> String {
         let _ = writeln!(
             text,
             "adapting: false positives among {} queries before the measured ones, Zipf(1.0) over 10 non-members a \
-             key, each repaired\nif the filter can.",
+             key, each repaired\nif the filter can. repairs: thousands a second, with a remote in memory; the queries are not counted.",
             plan.adapt_queries
         );
     }
@@ -204,6 +208,7 @@ pub(crate) mod tests {
             batch_negative: None,
             fpr: Some(0.0039),
             adapting_fpr: None,
+            repair: None,
             bits_per_key: 11.5,
             stats: None,
         };
@@ -212,6 +217,7 @@ pub(crate) mod tests {
             insert_with_remote: Some(spread(3.0)),
             batch_negative: Some(spread(100.0)),
             adapting_fpr: Some(0.0007),
+            repair: Some(Spread { median: 0.5, min: 0.4, max: 0.6 }),
             stats: Some(FilterStats::default()),
             ..plain.clone()
         };
@@ -256,8 +262,8 @@ pub(crate) mod tests {
     fn ratios_are_to_the_baseline() {
         let text = render(&plan("plain"), &rows());
         let expected = [
-            "adaptive", "30.0", "3.0", "30.0", "40.0", "100.0", "0.3900%", "0.0700%", "11.50", "50%", "1.50",
-            "1.00", "1.00", "2.50",
+            "adaptive", "30.0", "3.0", "30.0", "40.0", "100.0", "0.3900%", "0.0700%", "500", "11.50", "50%",
+            "1.50", "1.00", "1.00", "2.50",
         ];
         assert_eq!(cells(&text, "adaptive"), expected, "{text}");
         assert!(text.contains("× = times plain"));
@@ -281,7 +287,7 @@ pub(crate) mod tests {
         assert_eq!(cells(&text, "filter")[1..3], ["insert", "insert+remote"], "{text}");
         assert_eq!(cells(&text, "plain")[1..3], ["20.0", "–"], "{text}");
         assert_eq!(cells(&text, "adaptive")[1..3], ["–", "3.0"], "{text}");
-        assert_eq!(cells(&text, "adaptive")[10], "–", "no ratio to an insertion without a remote: {text}");
+        assert_eq!(cells(&text, "adaptive")[11], "–", "no ratio to an insertion without a remote: {text}");
     }
 
     #[test]
@@ -289,7 +295,7 @@ pub(crate) mod tests {
         for baseline in ["broken", "absent"] {
             let text = render(&plan(baseline), &rows());
             assert!(!text.contains("insert ×") && !text.contains("× = "), "{text}");
-            assert_eq!(cells(&text, "plain").len(), 10, "{text}");
+            assert_eq!(cells(&text, "plain").len(), 11, "{text}");
         }
     }
 

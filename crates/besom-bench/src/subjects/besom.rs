@@ -7,12 +7,13 @@
 //! ```
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use besom::testing::NullRemote;
 use besom::{Adaptive, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote};
 
 use crate::heap;
-use crate::subject::{BATCH, Build, Entry, Failure, Shape, Subject};
+use crate::subject::{Adapting, BATCH, Build, Entry, Failure, Shape, Subject};
 
 /// An entry for a filter that works alone.
 pub(crate) fn plain<F: Insert + 'static>(
@@ -28,7 +29,7 @@ pub(crate) fn plain<F: Insert + 'static>(
                 filter.insert(key)?;
                 Ok(())
             },
-            adapt: |_: &mut F, (): &mut (), _: &u64| Ok(()),
+            adapt: |_: &mut F, (): &mut (), _: &u64| Ok(false),
             weigh: |()| 0,
         }))
     });
@@ -53,7 +54,7 @@ pub(crate) fn adaptive<F: Adaptive + 'static>(
                 Ok(())
             },
             // There is nothing to repair with.
-            adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(()),
+            adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(false),
             weigh: |_| 0,
         }))
     });
@@ -76,10 +77,7 @@ pub(crate) fn adaptive_with_keys<F: Adaptive + 'static>(
                 filter.insert(key, remote)?;
                 Ok(())
             },
-            adapt: |filter: &mut F, remote: &mut Kept, key: &u64| {
-                filter.adapt(key, remote)?;
-                Ok(())
-            },
+            adapt: |filter: &mut F, remote: &mut Kept, key: &u64| Ok(filter.adapt(key, remote)?.is_fixed()),
             weigh: |remote| remote.bytes,
         }))
     });
@@ -92,6 +90,7 @@ struct Measured<F, R, I, A> {
     filter: F,
     remote: R,
     insert: I,
+    /// Whether there was something to repair, and it was.
     adapt: A,
     /// The memory of the remote.
     weigh: fn(&R) -> isize,
@@ -102,7 +101,7 @@ where
     F: Filter,
     R: Default,
     I: Fn(&mut F, &mut R, &u64) -> Result<(), Failure>,
-    A: Fn(&mut F, &mut R, &u64) -> Result<(), Failure>,
+    A: Fn(&mut F, &mut R, &u64) -> Result<bool, Failure>,
 {
     fn insert_all(&mut self, keys: &[u64]) -> Result<(), Failure> {
         for key in keys {
@@ -128,15 +127,16 @@ where
         Some(self.filter.stats())
     }
 
-    fn adapt_all(&mut self, strangers: &[u64]) -> Result<usize, Failure> {
-        let mut hits = 0;
+    fn adapt_all(&mut self, strangers: &[u64]) -> Result<Adapting, Failure> {
+        let mut adapting = Adapting::default();
         for key in strangers {
             if self.filter.contains(key) {
-                hits += 1;
-                (self.adapt)(&mut self.filter, &mut self.remote, key)?;
+                let start = Instant::now();
+                let repaired = (self.adapt)(&mut self.filter, &mut self.remote, key)?;
+                adapting += Adapting { hits: 1, repairs: repaired.into(), time: start.elapsed() };
             }
         }
-        Ok(hits)
+        Ok(adapting)
     }
 
     fn foreign_bytes(&self) -> isize {
@@ -210,7 +210,8 @@ mod tests {
         let hits = subject.count(&strangers);
         assert!((500..2_500).contains(&hits), "{hits}");
         assert_eq!(subject.count_batched(&strangers), Some(hits));
-        assert_eq!(subject.adapt_all(&strangers).unwrap(), hits);
+        let adapting = subject.adapt_all(&strangers).unwrap();
+        assert_eq!((adapting.hits, adapting.repairs), (hits, 0));
         let error = subject.insert_all(&strangers).unwrap_err();
         assert!(error.to_string().contains("no room"), "{error}");
     }
@@ -233,7 +234,8 @@ mod tests {
         assert!(bytes.abs_diff(bare_bytes) < 256, "{bytes} and {bare_bytes}");
         // A repair may repair others with it.
         let (hits, met) = (subject.count(&strangers), subject.adapt_all(&strangers).unwrap());
-        assert!((hits / 4..=hits).contains(&met), "{met} of {hits}");
+        assert!((hits / 4..=hits).contains(&met.hits), "{met:?} of {hits}");
+        assert!(met.repairs == met.hits && !met.time.is_zero(), "{met:?}");
         assert_eq!(subject.count(&strangers), 0);
         assert_eq!(subject.count(&members), 3_000);
     }

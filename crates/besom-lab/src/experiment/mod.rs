@@ -14,6 +14,7 @@ mod firehose;
 mod games;
 mod point;
 mod remote_accesses;
+mod repaired_space;
 mod setting;
 mod support_traces;
 mod sustained;
@@ -27,6 +28,7 @@ mod tinyset_removal;
 mod tinyset_space;
 mod tinyset_speed;
 mod trace;
+mod turnovers;
 
 use std::fmt;
 
@@ -35,7 +37,7 @@ pub use setting::{Setting, Size};
 
 use crate::report::Section;
 
-/// One table or figure of a paper.
+/// One table or figure of a paper, or of ours.
 pub trait Experiment: Sync {
     /// What `reproduce` is called with, such as `001-figure-2-active-set`: paper, place in it, subject.
     fn name(&self) -> &'static str;
@@ -76,6 +78,8 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(sustained::Sustained),
         Box::new(adaptivity_bits::AdaptivityBits),
         Box::new(remote_accesses::RemoteAccess),
+        Box::new(repaired_space::RepairedSpace),
+        Box::new(turnovers::Turnovers),
     ]
 }
 
