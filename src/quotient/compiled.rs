@@ -7,6 +7,7 @@ use crate::FullError;
 
 use super::dispatch::Operations;
 use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::insert::Agreed;
 use super::machine::Machine;
 use super::questions::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessCoded};
 use super::runs::View;
@@ -44,7 +45,7 @@ macro_rules! compile {
     ($module:ident, $machine:path $(, #[$features:meta])?) => {
         mod $module {
             use super::{
-                Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
+                Agreed, Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
                 Question, Run, ShapeOf, Shift, Table, UnlessCoded, View,
             };
             use $machine as This;
@@ -70,6 +71,7 @@ macro_rules! compile {
                     gap: gap::<S>,
                     insert_at: insert_at::<S>,
                     insert_fresh: insert_fresh::<S>,
+                    insert_unflagged: insert_unflagged::<S>,
                 }
             }
 
@@ -176,7 +178,19 @@ macro_rules! compile {
                 remainder: u64,
                 agree: &mut dyn FnMut() -> bool,
             ) -> bool {
-                table.insert_fresh_in_block(S::of(table), machine(), quotient, remainder, agree)
+                let (shape, machine) = (S::of(table), machine());
+                table.insert_fresh_in_block::<S, This, false>(shape, machine, quotient, remainder, agree).is_some()
+            }
+
+            $(#[$features])?
+            fn insert_unflagged<S: ShapeOf>(
+                table: &mut Table,
+                quotient: u64,
+                remainder: u64,
+                agree: &mut dyn FnMut() -> bool,
+            ) -> Option<Agreed> {
+                let (shape, machine) = (S::of(table), machine());
+                table.insert_fresh_in_block::<S, This, true>(shape, machine, quotient, remainder, agree)
             }
         }
     };

@@ -7,6 +7,7 @@ use crate::bits::Isa;
 
 use super::compiled;
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::insert::Agreed;
 use super::machine::Machine;
 use super::questions::{Answer, HIGHEST_CHUNK, Probe};
 use super::runs::View;
@@ -33,6 +34,8 @@ pub(super) struct Operations {
     pub(super) gap: unsafe fn(&Table, u64) -> Shift,
     pub(super) insert_at: unsafe fn(&mut Table, u64, u64, Shift),
     pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> bool,
+    // SAFETY: as above.
+    pub(super) insert_unflagged: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> Option<Agreed>,
 }
 
 /// A question to a table, about a quotient and a fraction.
@@ -189,6 +192,19 @@ impl Table {
     ) -> bool {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
+    }
+
+    /// The same for a table whose codes are flags of quotients and a mark: asks if the quotient's flag and the mark are not
+    /// set. `None` if it was not asked.
+    #[inline(always)]
+    pub(crate) fn insert_unflagged(
+        &mut self,
+        quotient: u64,
+        remainder: u64,
+        agree: &mut dyn FnMut() -> bool,
+    ) -> Option<Agreed> {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_unflagged)(self, quotient, remainder, agree) }
     }
 
     /// Where an item of this quotient would be inserted, and which slots would be moved. The last of them may lie behind

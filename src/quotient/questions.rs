@@ -36,7 +36,8 @@ pub(crate) enum Probe {
     UnlessCoded,
     /// Asks wherever there is a run.
     Occupied,
-    /// Codes are flags of quotients: asks where the quotient's is set.
+    /// Codes are flags of quotients and a mark: asks where the quotient's is set, and where the remainder is found in a
+    /// block that is marked.
     Flagged,
 }
 
@@ -166,13 +167,19 @@ impl Question for Flagged {
         slots: Slots,
         fraction: u64,
     ) -> Answer {
-        Plain::part(view, block, slots, fraction)
+        if !view.holds::<1>(block, slots, fraction) {
+            Answer::No
+        } else if block::mark(view.shape, block) {
+            Answer::Ask
+        } else {
+            Answer::Yes
+        }
     }
 
     #[inline(always)]
     fn local<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Option<Answer> {
         let (block, in_block) = view.home(quotient)?;
-        if view.flag_in(block, in_block) {
+        if block::flag(view.shape, block, in_block) {
             return Some(Answer::Ask);
         }
         Some(Self::part(view, block, view.run_in(block, in_block)?, fraction))
@@ -180,7 +187,15 @@ impl Question for Flagged {
 
     #[inline(always)]
     fn anywhere<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Answer {
-        if view.flag(quotient) { Answer::Ask } else { Plain::anywhere(view, quotient, fraction) }
+        if view.flag(quotient) {
+            return Answer::Ask;
+        }
+        let mut answer = Answer::No;
+        view.any_part(quotient, |block, slots| {
+            answer = Self::part(view, block, slots, fraction);
+            answer != Answer::No
+        });
+        answer
     }
 }
 

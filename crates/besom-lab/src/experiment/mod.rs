@@ -8,6 +8,7 @@
 
 mod adaptivity_bits;
 mod adversarial;
+mod broom_budget;
 mod cache;
 mod contest;
 mod firehose;
@@ -75,6 +76,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(theorems::Theorems),
         Box::new(sustained::Sustained),
         Box::new(adaptivity_bits::AdaptivityBits),
+        Box::new(broom_budget::BroomBudget),
         Box::new(remote_accesses::RemoteAccess),
     ]
 }
