@@ -1,160 +1,193 @@
-//! The adaptivity bits of all slots of a table (section 5.1 of the paper).
+//! The adaptivity bits of all slots of a table, and the ghosts of its quotients (section 5.1 of the paper).
 //!
-//! Adaptivity bits are stored apart from the rest of the fingerprints: a query comes here only after quotient and
-//! remainder have matched. Each block of the table has the strings of its slots in a few words (Lemma 29), and
-//! sixteen blocks form a *section*, whose words lie together. While a section has no adaptivity bits it is one null
-//! pointer. Which blocks have any is kept apart from all that, small enough for the nearest cache: most queries that
-//! come here need no more.
+//! They are stored apart from the rest of the fingerprints: a query comes here only after quotient and remainder have
+//! matched, in a block that has any. Each block has them in a few [bytes](super::entries), and those of 64 blocks, a
+//! *group*, lie together:
 //!
 //! ```text
-//! in_use     | 0 | 0 | 0100100000000000 | 0 | …     one bit for each block
-//! sections   | · | · | ● | · | …                    one pointer for 16 blocks
-//!                      └▶ sizes: 16 bytes, the words of each block's half (0: all its strings are empty)
-//!                         words: | bits, marks of block 0 | bits, marks of block 1 | …
+//! in_use   | 0 | 0…0100100 | 0 | …            one bit for each block
+//! groups   | · |     ●     | · | …            one pointer for 64 blocks
+//!                    └▶ | 2 bytes each: the sizes of the blocks in use | bytes of block 2 | bytes of block 5 |
 //! ```
 
-use crate::bits::{BitString, Strings, StringsMut, low_mask};
+use crate::bits::{BitString, low_mask};
 use crate::quotient::{Shift, Table};
 use crate::{BuildError, InvariantError, error::ensure};
 
-/// Blocks of a section.
-pub(super) const SECTION: usize = 16;
+use super::entries::{self, Entries};
 
-/// A string for every slot of a table; see the [module](self).
+/// Blocks of a group.
+const GROUP: usize = 64;
+
+/// Bytes of a size in a group.
+const SIZE: usize = 2;
+
+/// The bytes of a block beyond which it takes no more ghosts, so that there is always room for its strings. No stream
+/// of operations comes near it: while ghosts gather in one block, the frontier passes it.
+const MAX_WITH_GHOSTS: usize = 60_000;
+
+type Group = Option<Box<[u8]>>;
+
+/// A string for every slot of a table, and ghosts; see the [module](self).
 #[derive(Debug, Clone)]
 pub(super) struct Adaptivity {
-    /// For each section which of its blocks have adaptivity bits.
-    in_use: Vec<u16>,
-    sections: Vec<Option<Box<Section>>>,
-    slots_per_block: usize,
-    /// The length of all strings together.
-    bits: usize,
-    /// How many strings are not empty.
-    strings: usize,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Section {
-    /// The number of words of bits, and as many of marks, of each block.
-    sizes: [u8; SECTION],
-    words: Vec<u64>,
-}
-
-impl Section {
-    /// Where the words of a block lie.
-    #[inline]
-    fn range(&self, block: usize) -> std::ops::Range<usize> {
-        let start = 2 * self.sizes[..block].iter().map(|&size| usize::from(size)).sum::<usize>();
-        start..start + 2 * usize::from(self.sizes[block])
-    }
-
-    /// The strings of a block, unless all of them are empty.
-    #[inline]
-    fn strings(&self, block: usize) -> Option<Strings<'_>> {
-        let range = self.range(block);
-        (!range.is_empty()).then(|| Strings::new(&self.words[range]))
-    }
-
-    /// Gives a block halves of `size` words and keeps its strings; from size 0, all strings are empty.
-    fn resize(&mut self, block: usize, size: usize, slots: usize) {
-        let (range, old) = (self.range(block), usize::from(self.sizes[block]));
-        let kept = old.min(size);
-        let mut words = vec![0; 2 * size];
-        words[..kept].copy_from_slice(&self.words[range.start..][..kept]);
-        words[size..][..kept].copy_from_slice(&self.words[range.start + old..][..kept]);
-        if old == 0 {
-            words[size] = low_mask(slots as u32);
-        }
-        self.words.splice(range, words);
-        self.sizes[block] = size as u8;
-    }
+    /// For each group which of its blocks have anything.
+    in_use: Vec<u64>,
+    groups: Vec<Group>,
+    slots_per_block: u32,
+    /// Strings that are not empty, their bits, ghosts, and theirs.
+    counts: [usize; 4],
 }
 
 impl Adaptivity {
-    /// Empty strings for all slots of a table of so many blocks.
-    pub(super) fn new(blocks: usize, slots_per_block: usize) -> Result<Self, BuildError> {
-        let mut empty =
-            Self { in_use: Vec::new(), sections: Vec::new(), slots_per_block, bits: 0, strings: 0 };
-        let sections = blocks.div_ceil(SECTION);
+    /// Empty strings for all slots of a table of so many blocks, and no ghosts.
+    pub(super) fn new(blocks: usize, slots_per_block: u32) -> Result<Self, BuildError> {
+        let mut empty = Self { in_use: Vec::new(), groups: Vec::new(), slots_per_block, counts: [0; 4] };
+        let groups = blocks.div_ceil(GROUP);
         let bytes = Self::size_in_bits(blocks) / 8;
-        empty.in_use.try_reserve_exact(sections).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        empty.sections.try_reserve_exact(sections).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        empty.resize(sections);
+        empty.in_use.try_reserve_exact(groups).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        empty.groups.try_reserve_exact(groups).map_err(|_| BuildError::OutOfMemory { bytes })?;
+        empty.resize(groups);
         Ok(empty)
     }
 
     /// The memory that [`new`](Self::new) takes, in bits.
     pub(super) fn size_in_bits(blocks: usize) -> usize {
-        blocks.div_ceil(SECTION) * (size_of::<Option<Box<Section>>>() + size_of::<u16>()) * 8
+        blocks.div_ceil(GROUP) * (size_of::<Group>() + size_of::<u64>()) * 8
     }
 
-    fn resize(&mut self, sections: usize) {
-        self.in_use.resize(sections, 0);
-        self.sections.resize_with(sections, || None);
-    }
-
-    /// The length of all strings together.
-    pub(super) fn bits(&self) -> usize {
-        self.bits
+    fn resize(&mut self, groups: usize) {
+        self.in_use.resize(groups, 0);
+        self.groups.resize_with(groups, || None);
     }
 
     /// How many strings are not empty.
     pub(super) fn strings(&self) -> usize {
-        self.strings
+        self.counts[0]
+    }
+
+    /// The length of all strings together.
+    pub(super) fn bits(&self) -> usize {
+        self.counts[1]
+    }
+
+    /// How many ghosts there are.
+    pub(super) fn ghosts(&self) -> usize {
+        self.counts[2]
+    }
+
+    /// The adaptivity bits of all ghosts.
+    pub(super) fn ghost_bits(&self) -> usize {
+        self.counts[3]
+    }
+
+    /// Whether no slot has a string, and no quotient a ghost.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts == [0; 4]
     }
 
     /// The memory in use, in bits.
     pub(super) fn memory_bits(&self) -> usize {
-        let section = |section: &Section| size_of::<Section>() + section.words.capacity() * 8;
-        let heap: usize = self.sections.iter().flatten().map(|boxed| section(boxed)).sum();
-        let pointers = self.sections.capacity() * size_of::<Option<Box<Section>>>();
-        (heap + pointers + self.in_use.capacity() * size_of::<u16>()) * 8
+        let heap: usize = self.groups.iter().flatten().map(|group| group.len()).sum();
+        let pointers = self.groups.capacity() * size_of::<Group>();
+        (heap + pointers + self.in_use.capacity() * size_of::<u64>()) * 8
     }
 
-    /// Whether a block has no adaptivity bits.
+    /// Whether a block has neither adaptivity bits nor ghosts.
     #[inline]
     pub(super) fn is_plain(&self, block: usize) -> bool {
-        self.in_use.get(block / SECTION).is_none_or(|in_use| in_use >> (block % SECTION) & 1 == 0)
+        self.in_use.get(block / GROUP).is_none_or(|in_use| in_use >> (block % GROUP) & 1 == 0)
+    }
+
+    /// Where the bytes of a block lie in its group, or would lie; and which of the blocks in use it is.
+    fn range(&self, block: usize) -> (std::ops::Range<usize>, usize) {
+        let in_use = self.in_use[block / GROUP];
+        let rank = (in_use & low_mask((block % GROUP) as u32)).count_ones() as usize;
+        let Some(group) = &self.groups[block / GROUP] else { return (0..0, 0) };
+        let size = |bytes: &[u8; SIZE]| usize::from(u16::from_le_bytes(*bytes));
+        let (sizes, _) = group.as_chunks::<SIZE>();
+        let start = SIZE * in_use.count_ones() as usize + sizes[..rank].iter().map(size).sum::<usize>();
+        let len = if self.is_plain(block) { 0 } else { size(&sizes[rank]) };
+        (start..start + len, rank)
+    }
+
+    /// What a block has, encoded; nothing if it is plain.
+    fn code(&self, block: usize) -> &[u8] {
+        if self.is_plain(block) {
+            return &[];
+        }
+        let range = self.range(block).0;
+        self.groups[block / GROUP].as_ref().map_or(&[], |group| &group[range])
+    }
+
+    /// Gives a block another code.
+    fn set_code(&mut self, block: usize, code: &[u8]) {
+        if block / GROUP >= self.groups.len() {
+            // The tail of the table has grown.
+            self.resize(block / GROUP + 1);
+        }
+        let (range, rank) = self.range(block);
+        let (group, in_use) = (&mut self.groups[block / GROUP], &mut self.in_use[block / GROUP]);
+        let sizes = SIZE * in_use.count_ones() as usize;
+        let was_in_use = SIZE * (*in_use >> (block % GROUP) & 1) as usize;
+        let old = group.take().unwrap_or_default();
+        let size = (code.len() as u16).to_le_bytes();
+        let size: &[u8] = if code.is_empty() { &[] } else { &size };
+        let parts = [
+            &old[..rank * SIZE],
+            size,
+            &old[(rank * SIZE + was_in_use).min(sizes)..sizes],
+            old.get(sizes..range.start).unwrap_or_default(),
+            code,
+            &old[range.end..],
+        ];
+        *in_use = *in_use & !(1 << (block % GROUP)) | u64::from(!code.is_empty()) << (block % GROUP);
+        *group = (*in_use != 0).then(|| parts.concat().into_boxed_slice());
+    }
+
+    /// Changes what a block has.
+    fn edit<T>(&mut self, block: usize, edit: impl FnOnce(&mut Entries) -> T) -> T {
+        let mut entries = Entries::decode(self.code(block));
+        let before = entries.counts();
+        let result = edit(&mut entries);
+        for (count, (old, new)) in self.counts.iter_mut().zip(before.into_iter().zip(entries.counts())) {
+            *count = *count - old + new;
+        }
+        self.set_code(block, &entries.encode());
+        result
     }
 
     /// The string of a slot.
     #[inline]
     pub(super) fn get(&self, block: usize, slot: u32) -> BitString {
-        let section = self.sections.get(block / SECTION).and_then(Option::as_ref);
-        let strings = section.and_then(|section| section.strings(block % SECTION));
-        strings.map_or(BitString::EMPTY, |strings| strings.get(slot as usize))
-    }
-
-    /// The slots of a block, of those in `slots`, whose strings are prefixes of the query: bit i for `slots.start + i`.
-    pub(super) fn prefixes(&self, block: usize, slots: std::ops::Range<u32>, query: BitString) -> u64 {
-        let section = self.sections.get(block / SECTION).and_then(Option::as_ref);
-        match section.and_then(|section| section.strings(block % SECTION)) {
-            None => low_mask(slots.len() as u32),
-            Some(strings) => strings.prefixes(slots.start as usize..slots.end as usize, query),
-        }
+        if self.is_plain(block) { BitString::EMPTY } else { entries::string_of(self.code(block), slot) }
     }
 
     /// Changes the string of a slot.
     pub(super) fn set(&mut self, block: usize, slot: u32, string: BitString) {
-        let old = self.get(block, slot);
-        if old == string {
-            return;
-        }
-        self.count(old, string);
-        self.make_room(block, (string.len() as usize).saturating_sub(old.len() as usize));
-        self.change(block, |strings| strings.set(slot as usize, string));
-        self.tidy(block);
+        self.edit(block, |entries| {
+            entries.take(slot);
+            entries.put(slot, string);
+        });
     }
 
     /// Follows an insertion into the table; the new slot gets `string`.
     pub(super) fn insert(&mut self, table: &Table, shift: Shift, string: BitString) {
-        self.count(BitString::EMPTY, string);
         let ((first, at), (last, end)) = (table.block_of(shift.at), table.block_of(shift.end));
         let mut carried = string;
         for block in first..=last {
             let from = if block == first { at } else { 0 };
-            let to = if block == last { end } else { self.slots_per_block as u32 - 1 };
-            carried = self.rotate(block, to, from, carried);
+            let to = if block == last { end } else { self.slots_per_block - 1 };
+            if carried.is_empty() && self.is_plain(block) {
+                continue;
+            }
+            carried = self.edit(block, |entries| {
+                let out = entries.take(to);
+                let moving = entries.strings.iter_mut().filter(|(slot, _)| (from..to).contains(slot));
+                moving.for_each(|(slot, _)| *slot += 1);
+                entries.put(from, carried);
+                out
+            });
         }
         debug_assert!(carried.is_empty(), "the slot that was free had no string");
     }
@@ -165,106 +198,101 @@ impl Adaptivity {
         let mut carried = BitString::EMPTY;
         for block in (first..=last).rev() {
             let from = if block == first { at } else { 0 };
-            let to = if block == last { end } else { self.slots_per_block as u32 - 1 };
-            carried = self.rotate(block, from, to, carried);
+            let to = if block == last { end } else { self.slots_per_block - 1 };
+            if carried.is_empty() && self.is_plain(block) {
+                continue;
+            }
+            carried = self.edit(block, |entries| {
+                let out = entries.take(from);
+                let moving = entries.strings.iter_mut().filter(|(slot, _)| (from + 1..=to).contains(slot));
+                moving.for_each(|(slot, _)| *slot -= 1);
+                entries.put(to, carried);
+                out
+            });
         }
-        self.count(carried, BitString::EMPTY);
         carried
     }
 
-    /// Takes the string of one slot of a block out and puts another one in at a second slot; those between move.
-    fn rotate(&mut self, block: usize, out: u32, into: u32, string: BitString) -> BitString {
-        if string.is_empty() && self.is_plain(block) {
-            return string;
+    /// How many bits a newcomer with these adaptivity bits must take: those of the longest ghost of this number that
+    /// agrees.
+    pub(super) fn longest_ghost(&self, block: usize, number: u32, bits: BitString) -> u32 {
+        let ghosts = entries::ghosts(self.code(block)).filter(|ghost| ghost.0 == number);
+        ghosts.filter(|ghost| ghost.1.is_prefix_of(bits)).map(|ghost| ghost.1.len()).max().unwrap_or(0)
+    }
+
+    /// Remembers a ghost. Without bits there is nothing to remember, and equal ghosts are one.
+    pub(super) fn add_ghost(&mut self, block: usize, number: u32, bits: BitString) {
+        let known = || entries::ghosts(self.code(block)).any(|ghost| ghost == (number, bits));
+        if bits.is_empty() || known() || self.code(block).len() > MAX_WITH_GHOSTS {
+            return;
         }
-        self.make_room(block, string.len() as usize);
-        let mut removed = BitString::EMPTY;
-        self.change(block, |strings| {
-            removed = strings.remove(out as usize);
-            strings.insert(into as usize, string);
+        self.edit(block, |entries| {
+            let rank = entries.ghosts.partition_point(|ghost| ghost.0 <= number);
+            entries.ghosts.insert(rank, (number, bits));
         });
-        if !removed.is_empty() {
-            self.tidy(block);
-        }
-        removed
     }
 
-    fn count(&mut self, old: BitString, new: BitString) {
-        self.bits = self.bits - old.len() as usize + new.len() as usize;
-        self.strings = self.strings - usize::from(!old.is_empty()) + usize::from(!new.is_empty());
+    /// Lets the ghosts of a number die, and returns their adaptivity bits.
+    pub(super) fn kill_ghosts(&mut self, block: usize, number: u32) -> Vec<BitString> {
+        let dead = entries::ghosts(self.code(block)).filter(|ghost| ghost.0 == number).map(|ghost| ghost.1);
+        let dead: Vec<BitString> = dead.collect();
+        if !dead.is_empty() {
+            self.edit(block, |entries| entries.ghosts.retain(|ghost| ghost.0 != number));
+        }
+        dead
     }
 
-    /// Sees to it that the strings of a block have room for so many bits more.
-    fn make_room(&mut self, block: usize, bits: usize) {
-        let slots = self.slots_per_block;
-        if block / SECTION >= self.sections.len() {
-            // The tail of the table has grown.
-            self.resize(block / SECTION + 1);
-        }
-        let section = self.sections[block / SECTION].get_or_insert_default();
-        let used = section.strings(block % SECTION).map_or(slots, Strings::used);
-        let size = (used + bits).div_ceil(64);
-        if size > usize::from(section.sizes[block % SECTION]) {
-            section.resize(block % SECTION, size, slots);
-            self.in_use[block / SECTION] |= 1 << (block % SECTION);
-        }
+    /// Every ghost: its block, its number there and its bits.
+    pub(super) fn all_ghosts(&self) -> impl Iterator<Item = (usize, u32, BitString)> {
+        let blocks = self.in_use.len() * GROUP;
+        (0..blocks).flat_map(move |block| {
+            entries::ghosts(self.code(block)).map(move |(number, bits)| (block, number, bits))
+        })
     }
 
-    fn change(&mut self, block: usize, change: impl FnOnce(&mut StringsMut<'_>)) {
-        if let Some(section) = &mut self.sections[block / SECTION] {
-            let range = section.range(block % SECTION);
-            change(&mut StringsMut::new(&mut section.words[range]));
-        }
+    /// Whether both have the same ghosts. Their order means nothing.
+    pub(super) fn same_ghosts(&self, other: &Self) -> bool {
+        let sorted = |strings: &Self| {
+            let mut ghosts: Vec<_> = strings.all_ghosts().collect();
+            ghosts.sort_unstable_by_key(|&(block, number, bits)| (block, number, bits.bits(), bits.len()));
+            ghosts
+        };
+        self.ghosts() == other.ghosts() && sorted(self) == sorted(other)
     }
 
-    /// Gives words back that the strings of a block no longer need.
-    fn tidy(&mut self, block: usize) {
-        let slots = self.slots_per_block;
-        let Some(section) = &mut self.sections[block / SECTION] else { return };
-        let used = section.strings(block % SECTION).map_or(slots, Strings::used);
-        let size = if used == slots { 0 } else { used.div_ceil(64) };
-        // One word of slack, so that a string that comes and goes does not move the section's words each time.
-        if size == 0 || size + 1 < usize::from(section.sizes[block % SECTION]) {
-            section.resize(block % SECTION, size, slots);
-        }
-        if size == 0 {
-            self.in_use[block / SECTION] &= !(1 << (block % SECTION));
-        }
-        if section.words.is_empty() {
-            self.sections[block / SECTION] = None;
-        }
-    }
-
-    /// Every block has one string per slot, unused slots have empty ones, and the counts are right.
+    /// All strings belong to items, ghosts are in order and differ, and the counts are right.
     pub(super) fn verify(&self, table: &Table) -> Result<(), InvariantError> {
-        let (mut bits, mut strings) = (0, 0);
+        let mut at_items = [0, 0];
         for item in table.iter() {
             let (block, slot) = table.block_of(item.slot);
             let string = self.get(block, slot);
-            bits += string.len() as usize;
-            strings += usize::from(!string.is_empty());
+            at_items = [at_items[0] + usize::from(!string.is_empty()), at_items[1] + string.len() as usize];
         }
-        ensure!(bits == self.bits, "{bits} adaptivity bits at the items, {} counted", self.bits);
-        ensure!(strings == self.strings, "{strings} strings at the items, {} counted", self.strings);
-        for (section, &in_use) in self.sections.iter().zip(&self.in_use) {
-            let sizes = section.as_ref().map_or([0; SECTION], |section| section.sizes);
-            let found =
-                (0..SECTION).filter(|&block| sizes[block] > 0).fold(0, |bits, block| bits | 1 << block);
-            ensure!(found == in_use, "blocks {found:#b} of a section have words, {in_use:#b} are in use");
-        }
-        let mut all = 0;
-        for section in self.sections.iter().flatten() {
-            for strings in (0..SECTION).filter_map(|block| section.strings(block)) {
-                ensure!(
-                    strings.count() == self.slots_per_block,
-                    "{} strings for {} slots",
-                    strings.count(),
-                    self.slots_per_block
-                );
-                all += strings.used() - strings.count();
+        ensure!(
+            at_items == self.counts[..2],
+            "{at_items:?} strings and bits at the items, of {:?}",
+            self.counts
+        );
+        let mut all = [0; 4];
+        for block in 0..self.in_use.len() * GROUP {
+            let entries = Entries::decode(self.code(block));
+            for (sum, count) in all.iter_mut().zip(entries.counts()) {
+                *sum += count;
             }
+            ensure!(self.is_plain(block) == (entries == Entries::default()), "block {block} is in use?");
+            ensure!(entries.encode() == self.code(block), "the code of block {block} is not its own");
+            let mut ghosts = entries.ghosts;
+            ensure!(ghosts.is_sorted_by_key(|ghost| ghost.0), "ghosts of block {block} are out of order");
+            ghosts.sort_unstable_by_key(|&(number, bits)| (number, bits.bits(), bits.len()));
+            ensure!(ghosts.windows(2).all(|pair| pair[0] != pair[1]), "two equal ghosts in block {block}");
         }
-        ensure!(all == self.bits, "{all} adaptivity bits in all blocks, {bits} of them at items");
+        ensure!(all == self.counts, "{all:?} strings, bits, ghosts and theirs; {:?} counted", self.counts);
+        for (group, &in_use) in self.groups.iter().zip(&self.in_use) {
+            ensure!(
+                group.is_some() == (in_use != 0),
+                "a group without blocks in use, or the other way round"
+            );
+        }
         Ok(())
     }
 }

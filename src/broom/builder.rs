@@ -7,6 +7,7 @@ use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
 use super::filter::BroomFilter;
 use super::fingerprint::Remainders;
+use super::functions::whole_columns;
 use super::local::Local;
 
 /// The load up to which the filter is filled unless the builder says otherwise.
@@ -14,6 +15,12 @@ const DEFAULT_LOAD: f64 = 0.90;
 
 /// Loads that can be asked for. Beyond, too many keys find no place in their section of the primary table.
 const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
+
+/// The adaptivity bits per key unless the builder says otherwise.
+pub(super) const DEFAULT_BUDGET: f64 = 0.5;
+
+/// Budgets that can be asked for.
+const BUDGETS: std::ops::RangeInclusive<f64> = 0.0..=32.0;
 
 /// The false-positive rate unless the builder says otherwise.
 const DEFAULT_RATE: f64 = 1.0 / 256.0;
@@ -46,14 +53,15 @@ pub struct BroomFilterBuilder<H = Xxh3> {
     growable: bool,
     rate: f64,
     load: f64,
+    budget: f64,
     seed: Option<Seed>,
     hasher: PhantomData<H>,
 }
 
 impl BroomFilterBuilder<Xxh3> {
     pub(super) fn new() -> Self {
-        let (rate, load) = (DEFAULT_RATE, DEFAULT_LOAD);
-        Self { capacity: 0, growable: false, rate, load, seed: None, hasher: PhantomData }
+        let (rate, load, budget) = (DEFAULT_RATE, DEFAULT_LOAD, DEFAULT_BUDGET);
+        Self { capacity: 0, growable: false, rate, load, budget, seed: None, hasher: PhantomData }
     }
 }
 
@@ -85,6 +93,22 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
+    /// How many adaptivity bits per key, those of removed keys included, the filter may have before it reclaims any; 0.5
+    /// unless given. A repair takes two of them on average. Within the budget no repair is ever forgotten;
+    /// beyond, with each new one the repairs of the next four keys are.
+    ///
+    /// ```
+    /// use besom::BroomFilter;
+    ///
+    /// let filter = BroomFilter::builder().capacity(10_000).adaptivity_budget(2.0).build()?;
+    /// assert_eq!(filter.levels().budget, 20_000);
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    pub fn adaptivity_budget(mut self, bits_per_key: f64) -> Self {
+        self.budget = bits_per_key;
+        self
+    }
+
     /// The seed of the hash functions; the operating system chooses one unless given.
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());
@@ -93,8 +117,8 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 
     /// Another hash function.
     pub fn hasher<G: KeyHasher>(self) -> BroomFilterBuilder<G> {
-        let Self { capacity, growable, rate, load, seed, .. } = self;
-        BroomFilterBuilder { capacity, growable, rate, load, seed, hasher: PhantomData }
+        let Self { capacity, growable, rate, load, budget, seed, .. } = self;
+        BroomFilterBuilder { capacity, growable, rate, load, budget, seed, hasher: PhantomData }
     }
 
     /// The memory that the filter will take while it has neither repairs nor ghosts, in bits: the
@@ -124,7 +148,11 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         let bits = remainder_bits(self.rate, self.load)?;
         let table_bits = if bits >= LARGE { SIGNATURE_BITS } else { bits };
         let remainders = Remainders { table_bits, rest_bits: bits - table_bits };
-        Ok(Blueprint { remainders, load: self.load })
+        if !BUDGETS.contains(&self.budget) {
+            let (name, value) = ("adaptivity_budget", self.budget);
+            return Err(BuildError::OutOfRange { name, value, min: *BUDGETS.start(), max: *BUDGETS.end() });
+        }
+        Ok(Blueprint { remainders, load: self.load, budget: self.budget })
     }
 }
 
@@ -133,12 +161,14 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 pub(super) struct Blueprint {
     pub(super) remainders: Remainders,
     pub(super) load: f64,
+    /// Adaptivity bits per key.
+    pub(super) budget: f64,
 }
 
 impl Blueprint {
     /// The slots of a filter for so many keys.
     pub(super) fn slots(self, capacity: usize) -> Result<u64, BuildError> {
-        let slots = slots_for(capacity, self.load)?;
+        let slots = whole_columns(slots_for(capacity, self.load)?);
         let table_bits = self.remainders.table_bits;
         // All bits in the table come from the first hash word, behind the quotient.
         if table_bits > fraction_bits(slots) {

@@ -4,7 +4,7 @@ use crate::quotient::Table;
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::adaptivity::Adaptivity;
-use super::backyard::BackYard;
+use super::backyard::{BackYard, YardSize};
 use super::fingerprint::Remainders;
 use super::secondary::Secondary;
 
@@ -19,9 +19,10 @@ pub(super) enum Elsewhere {
 
 impl Elsewhere {
     pub(super) fn new(primary: &Table, remainders: Remainders, load: f64) -> Result<Self, BuildError> {
+        let (slots, signature_bits) = (primary.slots(), remainders.table_bits);
         Ok(match remainders.rest_bits {
-            0 => Self::Secondary(Box::new(Secondary::new(primary.slots(), remainders.table_bits, load)?)),
-            _ => Self::BackYard(BackYard::new(primary.slots())?),
+            0 => Self::Secondary(Box::new(Secondary::new(slots, remainders.table_bits, load)?)),
+            _ => Self::BackYard(BackYard::new(YardSize { slots, load, signature_bits })?),
         })
     }
 
@@ -29,7 +30,7 @@ impl Elsewhere {
     pub(super) fn size_in_bits(slots: u64, remainders: Remainders, load: f64) -> usize {
         match remainders.rest_bits {
             0 => Secondary::size_in_bits(slots, remainders.table_bits, load),
-            _ => BackYard::size_in_bits(slots),
+            _ => YardSize { slots, load, signature_bits: remainders.table_bits }.in_bits(),
         }
     }
 

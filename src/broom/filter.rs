@@ -81,8 +81,10 @@ pub struct BroomLevels {
     pub longest_shift: u64,
     /// The same in the secondary table, which has no fixed bound but is never full; 0 for the back yard.
     pub longest_secondary_shift: u64,
-    /// Removed keys whose adaptivity bits are remembered.
+    /// Adaptivity bits of removed keys that are remembered: what several of them have alike counts once.
     pub ghosts: usize,
+    /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
+    pub budget: usize,
     /// Hash functions given up so far.
     pub phase: u64,
     /// How much of the way to the next one is done, from 0 to 1.
@@ -115,8 +117,7 @@ impl<H: KeyHasher> BroomFilter<H> {
         hasher: H,
         phase: u64,
     ) -> Result<Self, BuildError> {
-        let slots = blueprint.slots(capacity)?;
-        let local = Local::new(slots, blueprint.remainders, blueprint.load, hasher, phase)?;
+        let local = Local::new(blueprint, capacity, hasher, phase)?;
         let (generations, leftovers) = (0, None);
         Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, generations, leftovers })
     }
@@ -137,82 +138,77 @@ impl<H: KeyHasher> BroomFilter<H> {
             bound: self.local.primary.bound(),
             longest_shift: self.local.primary.longest_shift,
             longest_secondary_shift: self.local.elsewhere.longest_shift(),
-            ghosts: self.local.ghosts.len(),
+            ghosts: self.local.primary.strings.ghosts(),
+            budget: self.local.budget,
             phase,
             frontier: frontier as f64 / self.local.functions.walk() as f64,
             large_remainders: self.local.primary.has_rest(),
         }
     }
 
-    pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
-        AdaptiveError::OutOfMemory { bytes: self.local.memory_bits() / 8 }
-    }
-
     pub(super) fn full(&self) -> FullError {
         FullError { len: self.len(), capacity: self.capacity }
     }
 
-    /// What quotient and remainder say of a query to which the primary table did not answer no. `None` if the whole
-    /// hash is needed.
-    #[inline]
-    fn judge(&self, place: Place, answer: Answer) -> Option<bool> {
-        let (local, quotient) = (&self.local, place.quotient);
-        let Elsewhere::Secondary(secondary) = &local.elsewhere else { return None };
-        if answer.asks() {
+    /// What adaptivity bits and the other level say of a query that the primary table alone does not settle.
+    #[inline(never)]
+    fn contains_fully(&self, digest: Digest, place: Place) -> bool {
+        let local = &self.local;
+        if let Elsewhere::Secondary(secondary) = &local.elsewhere {
             let remainder = local.table().remainder_of(place.fraction);
-            if !local.table().contains(quotient, remainder) {
-                let baseline = Baseline { quotient, remainder, rest: 0 };
-                // Only the flag was set, and nearly always for another remainder.
-                return if secondary.may_contain(baseline) { None } else { Some(false) };
+            let baseline = Baseline { quotient: place.quotient, remainder, rest: 0 };
+            if local.primary.has_bare(baseline) {
+                return true;
+            }
+            // A flag is nearly always set for another remainder.
+            let elsewhere = local.is_hinted(place.quotient) && secondary.may_contain(baseline);
+            if !elsewhere && !local.table().contains(baseline.quotient, remainder) {
+                return false;
             }
         }
-        // Without adaptivity bits in its blocks, a run needs no second look.
-        let plain = |slot: u64| local.primary.strings.is_plain(local.table().block_of(slot).0);
-        let is_plain = match local.table().local_run(quotient) {
-            Some(_) => plain(quotient),
-            None => local.table().run(quotient).is_some_and(|run| run.slots().all(plain)),
-        };
-        is_plain.then_some(true)
-    }
-
-    #[inline(never)]
-    fn contains_fully(&self, digest: Digest, place: Place, answer: Answer) -> bool {
-        self.judge(place, answer)
-            .unwrap_or_else(|| self.local.find(&self.local.fingerprint(digest)).is_some())
+        local.find(&local.fingerprint(digest)).is_some()
     }
 
     /// An insertion without growth.
     #[inline]
     pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
-        let fingerprint = self.local.fingerprint(self.digest(key));
-        match self.local.find(&fingerprint) {
-            None => self.insert_freely(key, &fingerprint, remote),
-            Some(_) => self.insert_colliding(key, &fingerprint, remote),
+        let digest = self.digest(key);
+        let place = self.place(digest);
+        let address = self.local.address(place.quotient);
+        let mut written = Ok(());
+        let mut push = || {
+            written = remote.apply(&[Change::Push { address, key }]);
+            written.is_ok()
+        };
+        if self.len() < self.capacity && self.local.insert_fresh(place, &mut push) {
+            return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
+        self.insert_anywhere(key, digest, remote)
     }
 
-    /// An insertion that no stored fingerprint stands in the way of: the remote is written, not read.
-    #[inline]
-    fn insert_freely<R: Remote>(
-        &mut self,
-        key: &[u8],
-        fingerprint: &Fingerprint,
-        remote: &mut R,
-    ) -> Outcome<bool, R> {
+    /// [`insert_in_place`](Self::insert_in_place) for the keys that the block of their quotient does not suffice for.
+    #[inline(never)]
+    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
+        let place = self.place(digest);
+        let alone = self.local.table().answer(place) == Answer::NO && self.local.is_plain_at(place.quotient);
+        let fingerprint = self.local.fingerprint(digest);
+        if !alone && (self.local.find(&fingerprint).is_some() || self.local.free_length(&fingerprint) > 0) {
+            return self.insert_in_steps(key, &fingerprint, remote);
+        }
         if self.len() >= self.capacity {
             return Err(self.full().into());
         }
-        let len = self.local.free_length(fingerprint);
-        let site = self.local.site(fingerprint).ok_or_else(|| self.full())?;
+        // Nothing stands in the way: the remote is written, not read.
+        let room = self.local.make_room(&fingerprint).map_err(|_| self.local.out_of_memory())?;
         let address = self.local.address(fingerprint.quotient());
         remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
-        self.local.place(fingerprint, len, site);
+        self.local.place(&fingerprint, 0, room.site);
         Ok(true)
     }
 
-    /// An insertion of a key that a stored fingerprint is a prefix of: the key itself, or a collision.
-    #[inline(never)]
-    fn insert_colliding<R: Remote>(
+    /// An insertion of a key that needs adaptivity bits, or that a stored fingerprint is a prefix of: the key itself, or a
+    /// collision.
+    fn insert_in_steps<R: Remote>(
         &mut self,
         key: &[u8],
         fingerprint: &Fingerprint,
@@ -220,15 +216,17 @@ impl<H: KeyHasher> BroomFilter<H> {
     ) -> Outcome<bool, R> {
         let full = self.full();
         atomically(&mut self.local, remote, |steps| {
-            let list = steps.list(fingerprint.quotient())?;
-            if list.iter().any(|stored| stored.key == key) {
-                return Ok(false);
+            if steps.local.find(fingerprint).is_some() {
+                let list = steps.list(fingerprint.quotient())?;
+                if list.iter().any(|stored| stored.key == key) {
+                    return Ok(false);
+                }
             }
-            if full.len >= full.capacity || !steps.place(fingerprint, key)? {
+            if full.len >= full.capacity {
                 return Err(full.into());
             }
-            // The collision has cost adaptivity bits, so others are reclaimed.
-            steps.advance()?;
+            steps.place(fingerprint, key)?;
+            steps.reclaim()?;
             Ok(true)
         })
     }
@@ -265,7 +263,12 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
     #[inline(always)]
     fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         let answer = self.local.table().answer(place);
-        answer != Answer::NO && self.contains_fully(digest(), place, answer)
+        if answer == Answer::NO {
+            return false;
+        }
+        // Where the block has no adaptivity bits, nothing but the rest of a large remainder can say otherwise.
+        let settled = answer == Answer::YES && self.local.remainders.rest_bits == 0;
+        settled || self.contains_fully(digest(), place)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
@@ -293,6 +296,8 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
             adaptations: self.adaptations,
             adapted_slots: self.local.adapted_keys(),
             adaptivity_bits: self.local.adaptivity_bits(),
+            ghosts: self.local.primary.strings.ghosts(),
+            ghost_bits: self.local.primary.strings.ghost_bits(),
             rebuilds: self.growths,
             ..FilterStats::default()
         }
@@ -333,7 +338,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
             let (address, site) = (self.local.address(fingerprint.quotient()), list[rank].spot.site());
             remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
             let bits = self.local.take(&fingerprint, site);
-            self.local.add_ghost(&fingerprint, bits);
+            self.local.add_ghost(fingerprint.quotient(), fingerprint.function, bits);
             if site != Site::Primary {
                 self.local.refresh_hint(fingerprint.quotient());
             }
@@ -368,7 +373,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
                     steps.tell_apart(&owner, &fingerprint);
                     slots += 1;
                     if slots == 1 {
-                        steps.advance()?;
+                        steps.reclaim()?;
                     }
                 }
                 Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
@@ -380,7 +385,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
 
     /// Repairs are forgotten with the hash functions that they were made under.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let empty = self.emptied().map_err(|_| self.out_of_memory())?;
+        let empty = self.emptied().map_err(|_| self.local.out_of_memory())?;
         remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
         (self.local, self.generations, self.leftovers) = (empty.local, empty.generations, None);
         Ok(())

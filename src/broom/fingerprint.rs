@@ -1,6 +1,7 @@
 //! Fingerprints: quotient, remainder, adaptivity bits (section 4.1 of the paper), and where they stand.
 
 use crate::bits::BitString;
+use crate::quotient::Place;
 use crate::{Digest, KeyHasher};
 
 use super::backyard::YardPlace;
@@ -73,8 +74,22 @@ impl<H: KeyHasher> Local<H> {
         self.fingerprint_under(digest, self.functions.side(digest))
     }
 
+    /// The baseline of a key that belongs to a place, if that is enough to tell: a very long remainder goes on in the other
+    /// half of the digest.
+    #[inline(always)]
+    pub(super) fn baseline(&self, place: Place) -> Option<Baseline> {
+        let Remainders { table_bits, rest_bits } = self.remainders;
+        let Place { quotient, fraction } = place;
+        if rest_bits > 0 && table_bits + rest_bits > self.table().fraction_bits() {
+            return None;
+        }
+        // In two steps, because there may be no rest.
+        let rest = fraction << table_bits >> 1 >> (63 - rest_bits);
+        Some(Baseline { quotient, remainder: self.table().remainder_of(fraction), rest })
+    }
+
     /// What a key is under one of the functions.
-    pub(super) fn fingerprint_under(&self, digest: Digest, which: Which) -> Fingerprint {
+    fn fingerprint_under(&self, digest: Digest, which: Which) -> Fingerprint {
         let (quotient, string) = self.functions.string(digest, which);
         let Remainders { table_bits, rest_bits } = self.remainders;
         let remainder = string.bits(0, table_bits);

@@ -2,19 +2,27 @@
 //! (section 4.2 of the paper).
 //!
 //! The paper lets the frontier walk the keys in any fixed order that the remote can walk, and says that a key
-//! has been carried if it is not greater than the frontier. Here the order is that of the quotient **under the
-//! function that is being left**, in strides of 64: 0, 64, 128, …, 1, 65, 129, … Quotients are the remote's
-//! addresses (below the generation), so the walk is `read(0)`, `read(64)`, … and the remote needs nothing that it does not have; and on
-//! which side of the frontier a key is follows from its hash, so a query knows it without asking anybody.
+//! has been carried if it is not greater than the frontier. Here the order is that of the [classes](super::functions), and
+//! within a class that of the columns **under the function that is being left**: the addresses 0, 64, 128, …, then 1, 65,
+//! 129, … with 64 classes. So the walk is `read(0)`, `read(64)`, … (above the generation) and the remote needs nothing that
+//! it does not have; and on which side of the frontier a key is follows from its hash, so a query knows it without
+//! asking anybody.
 //!
-//! The stride is there for the load. Carried keys go anywhere, so a walk from left to right would leave a thin
-//! table behind and a crowded one ahead: half way through, 0.45 and 1.35 of the slots at load 0.90. With the
-//! stride any 64 neighbouring quotients have lost the same share of their old keys, to within one.
+//! A key that was carried stays in its class. So no class gets more keys than it had, and no part of the table: a frontier
+//! that walked the old quotients would find the part ahead of it crowded with the keys that it has carried, up to a quarter
+//! more than there should be, and as many more false positives. Here that is so in the one class that it is in.
 //!
-//! An address that was passed has keys of the new function only, any other keys of both. When the frontier
-//! comes to an address, the keys found there whose *old* quotient it is are carried; the others were carried
-//! before and stay. Keys of either function share the runs, and Invariant 7 is about the strings, whichever
-//! function made them.
+//! The addresses of a class that was passed have keys of the new function only, those of the classes ahead of the old one.
+//! Between, an address that was not passed has keys of both. When the frontier comes to it, the keys found there whose *old*
+//! quotient it is are carried; the others were carried before and stay. Keys of either function share the runs, and
+//! Invariant 7 is about the strings, whichever function made them.
+//!
+//! **When it moves.** A carried key forgets its repairs. So nothing is carried as long as there are no more adaptivity bits than
+//! the filter's budget, and up to there a broom filter remembers everything, as an extension filter does. Beyond, every
+//! operation that adds bits carries more than two keys. A repair adds two bits on average, so while a phase of n / 4 repairs
+//! passes, in which all bits go that were there before, n / 2 come: there are never more bits than the budget and half a
+//! bit per key, and what the carried keys need in order to be told apart. Repairs of keys that lie right behind the
+//! frontier can bring that about; others are reclaimed sooner.
 
 use crate::{KeyHasher, Remote};
 
@@ -22,27 +30,31 @@ use super::functions::Which;
 use super::lists::Outcome;
 use super::transaction::Transaction;
 
-/// c: how many keys (ghosts included) an adaptation carries. The paper asks for more than 2.
+/// c: how many keys (ghosts included) an operation that adds bits carries. The paper asks for more than 2.
 pub(super) const CARRIED: usize = 4;
 
-/// How many keys an adaptation looks at in order to carry [`CARRIED`]: ahead of the frontier up to every second
-/// key has been carried already.
+/// How many keys such an operation looks at in order to carry [`CARRIED`]: in the class that the frontier is in up to
+/// every second key has been carried already.
 const EXAMINED: usize = 3 * CARRIED;
 
-/// How many empty addresses an adaptation passes, so that a nearly empty table is crossed in time.
+/// How many empty addresses it passes, so that a nearly empty table is crossed in time.
 const PASSED: u64 = 64 * CARRIED as u64;
 
 /// What one address had.
-enum Passed {
-    Keys {
-        carried: usize,
-        examined: usize,
-    },
-    /// A key of it found no place under the new function: the frontier waits here.
-    Stuck,
+struct Passed {
+    carried: usize,
+    examined: usize,
 }
 
 impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+    /// Carries the next keys to the new function if adaptivity bits are short.
+    pub(super) fn reclaim(&mut self) -> Outcome<(), R> {
+        if self.local.is_over_budget() {
+            self.advance()?;
+        }
+        Ok(())
+    }
+
     /// Carries the next keys to the new function. Returns how many were carried.
     ///
     /// Reads at most [`EXAMINED`] lists, or one more for every key that collides under its new function.
@@ -55,31 +67,19 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         let (_, first) = self.local.functions.position();
         for step in first..self.local.functions.walk() {
             if carried >= CARRIED || examined >= EXAMINED || step - first >= PASSED {
-                return Ok(carried);
+                break;
             }
-            let mark = self.mark();
-            match self.pass(step)? {
-                Passed::Keys { carried: keys, examined: seen } => {
-                    carried += keys;
-                    examined += seen;
-                }
-                Passed::Stuck => {
-                    self.back_to(mark);
-                    return Ok(carried);
-                }
-            }
+            let passed = self.pass(step)?;
+            carried += passed.carried;
+            examined += passed.examined;
         }
         Ok(carried)
     }
 
     /// Makes one step of the walk: moves the frontier over one address.
     fn pass(&mut self, step: u64) -> Outcome<Passed, R> {
-        let Some(quotient) = self.local.functions.step(step) else {
-            self.step_over(step);
-            return Ok(Passed::Keys { carried: 0, examined: 0 });
-        };
-        let old = self.local.functions.number(Which::Old);
-        let mut carried = self.kill_ghosts(quotient, old);
+        let quotient = self.local.functions.step(step);
+        let ghosts = self.kill_ghosts(quotient, self.local.functions.number(Which::Old));
         let list = if self.local.stored_at(quotient) > 0 { self.list(quotient)? } else { Vec::new() };
         let leaving: Vec<usize> = (0..list.len())
             .filter(|&rank| self.local.functions.side(list[rank].fingerprint.digest) == Which::Old)
@@ -92,12 +92,9 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         self.step_over(step);
         for &rank in &leaving {
             let fingerprint = self.local.fingerprint(list[rank].fingerprint.digest);
-            if !self.place(&fingerprint, &list[rank].key)? {
-                return Ok(Passed::Stuck);
-            }
+            self.place(&fingerprint, &list[rank].key)?;
         }
-        carried += leaving.len();
-        Ok(Passed::Keys { carried, examined: list.len() })
+        Ok(Passed { carried: ghosts + leaving.len(), examined: list.len() })
     }
 
     /// Sets the frontier behind a step; behind the last one a new phase begins.

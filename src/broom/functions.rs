@@ -2,8 +2,18 @@
 //!
 //! A hash function of the filter is a keyed permutation of the digests, made for its number from the filter's own
 //! hash. It costs one multiplication, so that a query can afford it: a re-hash of the digest would cost as much as
-//! the rest of the query. The whole hash changes with the function, the quotient too: a query that shares the
-//! quotient of many keys under one function shares it with strangers under the next.
+//! the rest of the query.
+//!
+//! The last bits of a digest are the **class** of its key, the same under every function. The rest of the hash changes with
+//! the function, and with it the *column*:
+//!
+//! ```text
+//! quotient = column · classes + class
+//! ```
+//!
+//! The frontier passes one class after the other, so a class says which function its keys use, but for the one class
+//! that the frontier is in. Carried keys stay in their class: wherever the frontier is, each class has its share
+//! of the keys in its share of the quotients, and all parts of the table are equally full.
 
 use crate::hash_string::HashString;
 use crate::quotient::{Place, fraction_bits};
@@ -49,13 +59,20 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// Quotients from one that the frontier passes to the next.
-const STRIDE: u64 = 64;
+/// The most classes that there are.
+const MAX_CLASSES: u64 = 64;
 
-/// A quotient as a number that grows in the order of the walk: first by its place in the stride.
-#[inline(always)]
-fn rotated(quotient: u64) -> u64 {
-    quotient.rotate_right(STRIDE.ilog2())
+/// The fewest columns that a table with more than one class has, so that rounding to whole columns costs little.
+const MIN_COLUMNS: u64 = 16;
+
+/// How many classes a table of so many slots has: a power of two, [`MAX_CLASSES`] unless the table is tiny.
+fn classes(slots: u64) -> u64 {
+    1 << (slots / MIN_COLUMNS).clamp(1, MAX_CLASSES).ilog2()
+}
+
+/// At least so many slots, in whole columns.
+pub(super) fn whole_columns(slots: u64) -> u64 {
+    slots.next_multiple_of(classes(slots))
 }
 
 /// Which of the two functions.
@@ -69,30 +86,33 @@ pub(super) enum Which {
 
 /// The functions in use and the frontier between them.
 ///
-/// In phase p the functions are those of the numbers p (old) and p + 1 (new). A key whose quotient under the
-/// *old* function the frontier has passed uses the new one, any other key the old one.
-///
-/// The frontier passes the quotients in strides of 64: first all multiples of 64, then those that are 1 more, and
-/// so on. From left to right it would leave a nearly empty table behind itself and find an overfull one ahead,
-/// for the keys that it carries go anywhere; so all parts of the table stay equally full.
+/// In phase p the functions are those of the numbers p (old) and p + 1 (new). Keys of the classes that the frontier has
+/// passed use the new one, those of the classes ahead the old one. In the class that it is in, a key whose
+/// column under the *old* function was passed uses the new one.
 #[derive(Debug, Clone)]
 pub(super) struct Functions<H> {
     hasher: H,
     old: Function,
     new: Function,
     phase: u64,
-    /// How many steps of the walk are done.
-    frontier: u64,
-    /// The rotated quotient that is next: what `frontier` means to a query.
-    threshold: u64,
-    /// m, the number of quotients.
-    slots: u64,
+    /// The class that the frontier is in.
+    class: u64,
+    /// The column that is next there.
+    column: u64,
+    /// The number of columns.
+    columns: u64,
+    /// The classes are 2 to this power.
+    class_bits: u32,
 }
 
 impl<H: KeyHasher> Functions<H> {
+    /// For a table of so many slots, in [whole columns](whole_columns).
     pub(super) fn new(hasher: H, slots: u64, phase: u64) -> Self {
         let (old, new) = (Function::number(&hasher, phase), Function::number(&hasher, phase + 1));
-        Self { hasher, old, new, phase, frontier: 0, threshold: 0, slots }
+        let class_bits = classes(slots).ilog2();
+        let columns = slots >> class_bits;
+        debug_assert!(columns << class_bits == slots, "{slots} slots are no whole columns");
+        Self { hasher, old, new, phase, class: 0, column: 0, columns, class_bits }
     }
 
     pub(super) fn hasher(&self) -> &H {
@@ -101,34 +121,36 @@ impl<H: KeyHasher> Functions<H> {
 
     /// How many functions have been left behind, and how many steps of the walk to the next one are done.
     pub(super) fn position(&self) -> (u64, u64) {
-        (self.phase, self.frontier)
+        (self.phase, self.class * self.columns + self.column)
     }
 
     /// Moves the frontier, to another phase too. `frontier` is less than the [length](Self::walk) of the walk.
     pub(super) fn set_position(&mut self, (phase, frontier): (u64, u64)) {
         if phase != self.phase {
-            *self = Self::new(self.hasher.clone(), self.slots, phase);
+            *self = Self::new(self.hasher.clone(), self.walk(), phase);
         }
-        self.frontier = frontier;
-        let columns = self.slots.div_ceil(STRIDE);
-        self.threshold = rotated(frontier % columns * STRIDE + frontier / columns);
+        (self.class, self.column) = (frontier / self.columns, frontier % self.columns);
     }
 
-    /// The number of steps of a walk over all quotients.
+    /// The number of steps of a walk over all quotients: one for each.
     pub(super) fn walk(&self) -> u64 {
-        self.slots.div_ceil(STRIDE) * STRIDE
+        self.columns << self.class_bits
     }
 
-    /// The quotient that a step passes; the last strides may end in none.
-    pub(super) fn step(&self, step: u64) -> Option<u64> {
-        let columns = self.slots.div_ceil(STRIDE);
-        Some(step % columns * STRIDE + step / columns).filter(|&quotient| quotient < self.slots)
+    /// The quotient that a step passes.
+    pub(super) fn step(&self, step: u64) -> u64 {
+        (step % self.columns) << self.class_bits | step / self.columns
     }
 
     /// Whether the frontier has passed a quotient.
-    #[inline(always)]
     pub(super) fn is_passed(&self, quotient: u64) -> bool {
-        rotated(quotient) < self.threshold
+        let (class, column) = (quotient & self.class_mask(), quotient >> self.class_bits);
+        (class, column) < (self.class, self.column)
+    }
+
+    #[inline(always)]
+    fn class_mask(&self) -> u64 {
+        (1 << self.class_bits) - 1
     }
 
     /// The number of a function, of which the lowest bit is enough to tell the two from each other.
@@ -142,18 +164,28 @@ impl<H: KeyHasher> Functions<H> {
     /// Where a key belongs, on whichever side of the frontier it is.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
-        // Both are computed and one is chosen: a branch on the side of the frontier could not be predicted.
-        let (old, new) = (self.old.high(digest), self.new.high(digest));
-        let quotient = ((u128::from(old) * u128::from(self.slots)) >> 64) as u64;
-        let high = if self.is_passed(quotient) { new } else { old };
-        let product = u128::from(high) * u128::from(self.slots);
-        Place { quotient: (product >> 64) as u64, fraction: product as u64 }
+        let class = digest.hi & self.class_mask();
+        // Chosen without a branch, which could not be predicted.
+        let function = if class < self.class { self.new } else { self.old };
+        let place = self.place_under(digest, function);
+        // The one class in between takes a second look.
+        if class == self.class && place.quotient >> self.class_bits < self.column {
+            return self.place_under(digest, self.new);
+        }
+        place
+    }
+
+    #[inline(always)]
+    fn place_under(&self, digest: Digest, function: Function) -> Place {
+        let product = u128::from(function.high(digest)) * u128::from(self.columns);
+        let quotient = ((product >> 64) as u64) << self.class_bits | digest.hi & self.class_mask();
+        Place { quotient, fraction: product as u64 }
     }
 
     /// The side of the frontier.
     pub(super) fn side(&self, digest: Digest) -> Which {
-        let product = u128::from(self.old.high(digest)) * u128::from(self.slots);
-        if self.is_passed((product >> 64) as u64) { Which::New } else { Which::Old }
+        let old = self.place_under(digest, self.old).quotient;
+        if self.is_passed(old) { Which::New } else { Which::Old }
     }
 
     /// Quotient and string of a key under one of the functions.
@@ -162,22 +194,23 @@ impl<H: KeyHasher> Functions<H> {
             Which::Old => self.old,
             Which::New => self.new,
         };
-        let digest = function.digest(digest);
-        let product = u128::from(digest.hi) * u128::from(self.slots);
-        let place = Place { quotient: (product >> 64) as u64, fraction: product as u64 };
-        (place.quotient, HashString::new(&self.hasher, digest, place.fraction, fraction_bits(self.slots)))
+        let Place { quotient, fraction } = self.place_under(digest, function);
+        // The bits of the class are used up, as those of the column are.
+        let fraction_bits = fraction_bits(self.walk());
+        (quotient, HashString::new(&self.hasher, function.digest(digest), fraction, fraction_bits))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Catches: functions that have something to do with each other, and a frontier that cuts through a quotient.
+    //! Catches: functions that have something to do with each other, a frontier that cuts through a quotient, keys
+    //! that leave their class.
     use super::*;
     use crate::testing::Random;
     use crate::{Seed, Xxh3};
 
     fn functions(slots: u64) -> Functions<Xxh3> {
-        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), slots, 0)
+        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), whole_columns(slots), 0)
     }
 
     #[test]
@@ -193,26 +226,57 @@ mod tests {
                 assert_eq!(side == Which::New, functions.is_passed(old));
                 let (quotient, chosen) = functions.string(digest, side);
                 assert_eq!(functions.place(digest).quotient, quotient);
+                assert!(quotient < functions.walk());
                 assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
+                let (other, _) = functions.string(digest, Which::New);
+                assert_eq!((old ^ other) & functions.class_mask(), 0, "the class stays");
             }
         }
     }
 
     #[test]
-    fn a_walk_passes_every_quotient_once() {
-        for slots in [1, 63, 64, 65, 1000] {
+    fn a_walk_passes_every_quotient_once_and_class_by_class() {
+        for slots in [1, 31, 32, 63, 64, 65, 1000, 1024, 2000] {
             let mut functions = functions(slots);
+            let slots = functions.walk();
             let mut passed = vec![false; slots as usize];
-            for step in 0..functions.walk() {
+            for step in 0..slots {
                 functions.set_position((0, step));
+                assert_eq!(functions.position(), (0, step));
                 assert!(
                     (0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize])
                 );
-                if let Some(quotient) = functions.step(step) {
-                    assert!(!std::mem::replace(&mut passed[quotient as usize], true));
-                }
+                let quotient = functions.step(step);
+                assert_eq!(quotient & functions.class_mask(), functions.class);
+                assert!(!std::mem::replace(&mut passed[quotient as usize], true));
             }
             assert!(passed.iter().all(|&passed| passed));
+        }
+    }
+
+    #[test]
+    fn whole_columns_cost_little_and_stay_whole() {
+        for slots in 1..100_000 {
+            let whole = whole_columns(slots);
+            assert!(whole >= slots && whole <= slots + slots / MIN_COLUMNS + 1, "{slots}");
+            assert_eq!(whole_columns(whole), whole);
+        }
+        assert_eq!((classes(31), classes(32), classes(1023), classes(1 << 40)), (1, 2, 32, 64));
+    }
+
+    #[test]
+    fn all_parts_of_the_table_are_equally_full_wherever_the_frontier_is() {
+        // 400 000 keys on 32 parts of 2^12 quotients: 12 500 ± 112 each.
+        let mut functions = functions(1 << 12);
+        let walk = functions.walk();
+        for frontier in [0, walk / 4, walk / 2 + 17, walk - 5] {
+            functions.set_position((0, frontier));
+            let (mut random, mut parts) = (Random::new(3), [0_u32; 32]);
+            for _ in 0..400_000 {
+                let digest = Digest { hi: random.next(), lo: random.next() };
+                parts[(functions.place(digest).quotient * 32 / walk) as usize] += 1;
+            }
+            assert!(parts.iter().all(|part| (12_000..13_000).contains(part)), "{parts:?}");
         }
     }
 

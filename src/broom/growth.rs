@@ -118,7 +118,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     fn successor<E>(&self, capacity: usize) -> Result<Self, AdaptiveError<E>> {
         // A capacity that the hash has no bits for is refused like a key that there is no room for.
         self.blueprint.slots(capacity).map_err(|_| self.full())?;
-        let mut fresh = self.anew(capacity).map_err(|_| self.out_of_memory())?;
+        let mut fresh = self.anew(capacity).map_err(|_| self.local.out_of_memory())?;
         fresh.generations = self.generations.wrapping_add(1);
         fresh.local.generation = fresh.generations;
         (fresh.adaptations, fresh.growths) = (self.adaptations, self.growths);

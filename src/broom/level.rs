@@ -7,10 +7,13 @@
 //! ```
 
 use crate::bits::{BitString, PackedSlots};
-use crate::quotient::{Probe, Run, Shift, Table, TableSize};
+use crate::quotient::{Agreed, Probe, Run, Shift, Table, TableSize};
 use crate::{BuildError, InvariantError, error::ensure};
 
-use super::adaptivity::{Adaptivity, SECTION};
+use super::adaptivity::Adaptivity;
+
+/// Blocks of a section.
+pub(super) const SECTION: usize = 16;
 
 /// Where a fingerprint belongs in a level: what is compared before the adaptivity bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +54,7 @@ impl Level {
             0 => None,
             _ => Some(PackedSlots::new(physical, rest_bits).ok_or(BuildError::OutOfMemory { bytes })?),
         };
-        let strings = Adaptivity::new(table.blocks(), table.slots_per_block() as usize)?;
+        let strings = Adaptivity::new(table.blocks(), table.slots_per_block())?;
         Ok(Self { table, rest, strings, longest_shift: 0 })
     }
 
@@ -100,37 +103,12 @@ impl Level {
 
     /// The slot whose fingerprint is a prefix of the query. There is at most one.
     pub(super) fn find(&self, baseline: Baseline, query: BitString) -> Option<u64> {
-        let run = self.table.run(baseline.quotient)?;
-        let plain = |slot| self.strings.is_plain(self.table.block_of(slot).0);
-        if self.rest.is_some() || (plain(run.first) && plain(run.last)) {
-            let prefix = |&slot: &u64| self.string(slot).is_prefix_of(query);
-            return self.collisions(baseline).find(prefix);
-        }
-        self.find_among(run, baseline.remainder, query)
+        self.collisions(baseline).find(|&slot| self.string(slot).is_prefix_of(query))
     }
 
-    /// Compares all remainders and all strings of a run, block by block.
-    fn find_among(&self, run: Run, remainder: u64, query: BitString) -> Option<u64> {
-        let mut first = run.first;
-        while first <= run.last {
-            let (block, slot) = self.table.block_of(first);
-            let len = (run.last - first + 1).min(u64::from(self.table.slots_per_block() - slot));
-            let equal = |i: &u64| self.table.remainder(first + i) == remainder;
-            let candidates = (0..len).filter(equal).fold(0_u64, |map, i| map | 1 << i);
-            let found = match candidates.count_ones() {
-                0 => 0,
-                1 => {
-                    let slot = slot + candidates.trailing_zeros();
-                    candidates * u64::from(self.strings.get(block, slot).is_prefix_of(query))
-                }
-                _ => candidates & self.strings.prefixes(block, slot..slot + len as u32, query),
-            };
-            if found != 0 {
-                return Some(first + u64::from(found.trailing_zeros()));
-            }
-            first += len;
-        }
-        None
+    /// Whether a fingerprint without adaptivity bits has this baseline: it is a prefix of every query that has it.
+    pub(super) fn has_bare(&self, baseline: Baseline) -> bool {
+        self.collisions(baseline).any(|slot| self.string(slot).is_empty())
     }
 
     /// How many fingerprints are prefixes of the query: at most one, unless keys have the same digest.
@@ -164,33 +142,81 @@ impl Level {
     pub(super) fn set_string(&mut self, slot: u64, string: BitString) {
         let (block, slot) = self.table.block_of(slot);
         self.strings.set(block, slot, string);
+        self.mark(block..=block);
     }
 
-    /// Whether a fingerprint of this quotient can be inserted without a slot at or beyond `end`. Then the memory for
-    /// it is there.
-    #[inline]
-    pub(super) fn make_room(&mut self, quotient: u64, end: u64) -> bool {
+    /// Remembers a ghost of a block.
+    pub(super) fn add_ghost(&mut self, block: usize, number: u32, bits: BitString) {
+        self.strings.add_ghost(block, number, bits);
+        self.mark(block..=block);
+    }
+
+    /// Lets the ghosts of a number in a block die.
+    pub(super) fn kill_ghosts(&mut self, block: usize, number: u32) -> Vec<BitString> {
+        let dead = self.strings.kill_ghosts(block, number);
+        self.mark(block..=block);
+        dead
+    }
+
+    /// Marks those of these blocks that have strings or ghosts, so that whoever reads a block knows it.
+    fn mark(&mut self, blocks: std::ops::RangeInclusive<usize>) {
+        if self.table.code_bits() > 0 {
+            blocks.for_each(|block| self.table.set_mark(block, !self.strings.is_plain(block)));
+        }
+    }
+
+    /// The blocks that an insertion or removal has changed.
+    fn shifted(&self, shift: Shift) -> std::ops::RangeInclusive<usize> {
+        self.table.block_of(shift.at).0..=self.table.block_of(shift.end).0
+    }
+
+    /// Where a fingerprint of this quotient can be inserted without a slot at or beyond `end`, if it can. Then the memory
+    /// for it is there.
+    pub(super) fn make_room(&mut self, quotient: u64, end: u64) -> Option<Shift> {
         let gap = self.table.gap(quotient);
-        let here = gap.end < self.table.physical_slots();
-        gap.end < end && (here || self.table.extend_tail(gap.end).is_ok())
+        (gap.end < end && self.table.extend_tail(gap.end).is_ok()).then_some(gap)
     }
 
-    /// Inserts a fingerprint that [room](Self::make_room) was made for.
-    #[inline]
+    /// Inserts a fingerprint without adaptivity bits if its block alone can tell that this is all there is to do: it has
+    /// room, but no strings and no ghosts, the quotient has no flag and no such remainder. `agree` is asked first.
+    /// Whether it was asked.
+    #[inline(always)]
+    pub(super) fn insert_fresh(&mut self, baseline: Baseline, agree: &mut dyn FnMut() -> bool) -> bool {
+        match self.table.insert_unflagged(baseline.quotient, baseline.remainder, agree) {
+            None => return false,
+            Some(Agreed::No) => {}
+            Some(Agreed::Inserted(shift)) => {
+                self.note(shift);
+                self.shift_rest(shift, baseline.rest);
+            }
+        }
+        true
+    }
+
+    /// Inserts a fingerprint that there is memory for.
     pub(super) fn insert(&mut self, baseline: Baseline, string: BitString) {
-        let Ok(shift) = self.table.insert(baseline.quotient, baseline.remainder) else {
-            debug_assert!(false, "room was made for the fingerprint");
-            return;
-        };
+        self.insert_at(baseline, string, self.table.gap(baseline.quotient));
+    }
+
+    /// Inserts a fingerprint where [room](Self::make_room) was made for it.
+    pub(super) fn insert_at(&mut self, baseline: Baseline, string: BitString, shift: Shift) {
+        self.table.insert_at(baseline.quotient, baseline.remainder, shift);
         self.note(shift);
+        self.shift_rest(shift, baseline.rest);
+        if !string.is_empty() || !self.strings.is_empty() {
+            self.strings.insert(&self.table, shift, string);
+            self.mark(self.shifted(shift));
+        }
+    }
+
+    /// Follows an insertion with the rests of long remainders.
+    #[inline]
+    fn shift_rest(&mut self, shift: Shift, new: u64) {
         if let Some(rest) = &mut self.rest {
             for slot in (shift.at as usize..shift.end as usize).rev() {
                 rest.set(slot + 1, rest.get(slot));
             }
-            rest.set(shift.at as usize, baseline.rest);
-        }
-        if !string.is_empty() || self.strings.strings() > 0 {
-            self.strings.insert(&self.table, shift, string);
+            rest.set(shift.at as usize, new);
         }
     }
 
@@ -205,10 +231,12 @@ impl Level {
             }
             rest.set(shift.end as usize, 0);
         }
-        if self.strings.strings() == 0 {
+        if self.strings.is_empty() {
             return BitString::EMPTY;
         }
-        self.strings.remove(&self.table, shift)
+        let string = self.strings.remove(&self.table, shift);
+        self.mark(self.shifted(shift));
+        string
     }
 
     fn note(&mut self, shift: Shift) {
@@ -234,6 +262,11 @@ impl Level {
     pub(super) fn verify(&self, sections: bool) -> Result<(), InvariantError> {
         self.table.verify()?;
         self.strings.verify(&self.table)?;
+        for block in 0..self.table.blocks() {
+            let marked = self.table.code_bits() > 0 && self.table.mark(block);
+            let plain = self.table.code_bits() == 0 || self.strings.is_plain(block);
+            ensure!(marked != plain, "block {block}: is it marked? {marked}; is it plain? {plain}");
+        }
         for (quotient, run) in self.table.runs() {
             ensure!(
                 !sections || run.last < self.section_end(quotient),

@@ -4,14 +4,15 @@
 //! somewhere asks for a [`Site`] first.
 
 use crate::bits::BitString;
-use crate::quotient::Table;
-use crate::{BuildError, InvariantError, KeyHasher, error::ensure};
+use crate::quotient::{Place, Table};
+use crate::{AdaptiveError, BuildError, InvariantError, KeyHasher, error::ensure};
 
 use super::adaptivity::Adaptivity;
+use super::backyard::BackYard;
+use super::builder::Blueprint;
 use super::elsewhere::Elsewhere;
 use super::fingerprint::{Fingerprint, Remainders, Site, Spot, TAIL_BITS};
-use super::functions::{Functions, Which};
-use super::ghosts::Ghosts;
+use super::functions::Functions;
 use super::level::Level;
 
 /// An address of the remote is a quotient below so many bits, and the generation of the filter above.
@@ -22,14 +23,23 @@ pub(super) fn address(generation: u16, quotient: u64) -> u64 {
     u64::from(generation) << QUOTIENT_BITS | quotient
 }
 
+/// Room for a newcomer.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) site: Site,
+    /// The back yard as it was, if it had to grow.
+    pub(super) outgrown: Option<BackYard>,
+}
+
 /// The local state of a broom filter.
 #[derive(Debug, Clone)]
 pub(super) struct Local<H> {
     pub(super) functions: Functions<H>,
     pub(super) primary: Level,
     pub(super) elsewhere: Elsewhere,
-    pub(super) ghosts: Ghosts,
     pub(super) remainders: Remainders,
+    /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
+    pub(super) budget: usize,
     /// The upper bits of all addresses: a filter that grows writes its lists anew beside the old ones.
     pub(super) generation: u16,
     /// How many quotients have their [flag](super::hints) set.
@@ -49,22 +59,23 @@ pub(super) struct Switches {
 }
 
 impl<H: KeyHasher> Local<H> {
-    /// An empty filter whose functions begin with that of number `phase`.
+    /// An empty filter for so many keys whose functions begin with that of number `phase`.
     pub(super) fn new(
-        slots: u64,
-        remainders: Remainders,
-        load: f64,
+        blueprint: Blueprint,
+        capacity: usize,
         hasher: H,
         phase: u64,
     ) -> Result<Self, BuildError> {
+        let slots = blueprint.slots(capacity)?;
+        let Blueprint { remainders, load, budget } = blueprint;
         let primary = Level::new(slots, remainders.table_bits, remainders.rest_bits, true)?;
         let elsewhere = Elsewhere::new(&primary.table, remainders, load)?;
         Ok(Self {
             functions: Functions::new(hasher, slots, phase),
             primary,
             elsewhere,
-            ghosts: Ghosts::default(),
             remainders,
+            budget: (budget * capacity as f64) as usize,
             generation: 0,
             hinted: 0,
             #[cfg(test)]
@@ -156,31 +167,48 @@ impl<H: KeyHasher> Local<H> {
             closest = closest.max(secondary.level.closest(secondary.baseline(key.baseline), key.tail));
         }
         let free = closest.map_or(0, |common| (common + 1).min(TAIL_BITS));
-        free.max(self.ghosts.longest(key.quotient(), key.function, key.tail))
+        free.max(self.longest_ghost(key))
     }
 
-    /// Where a newcomer can go, the primary table first; `None` if there is no place at all. The memory for it is
-    /// there then, and [`place`](Self::place) cannot fail as long as nothing else is placed.
-    #[inline]
-    pub(super) fn site(&mut self, key: &Fingerprint) -> Option<Site> {
+    /// Whether the block of a quotient has neither strings nor ghosts.
+    pub(super) fn is_plain_at(&self, quotient: u64) -> bool {
+        self.primary.strings.is_plain(self.table().block_of(quotient).0)
+    }
+
+    /// Inserts a newcomer if the block of its quotient alone can tell that this is all there is to do, and `agree`, which is
+    /// asked then, says so. Whether it was asked.
+    #[inline(always)]
+    pub(super) fn insert_fresh(&mut self, place: Place, agree: &mut dyn FnMut() -> bool) -> bool {
+        #[cfg(test)]
+        if !self.switches.roomy {
+            return false;
+        }
+        self.baseline(place).is_some_and(|baseline| self.primary.insert_fresh(baseline, agree))
+    }
+
+    /// Where a newcomer can go, the primary table first. The memory for it is there then, and [`place`](Self::place) cannot
+    /// fail as long as nothing else is placed.
+    pub(super) fn make_room(&mut self, key: &Fingerprint) -> Result<Room, BuildError> {
         let quotient = key.quotient();
         let partial = self.remainders.rest_bits > 0 && self.primary.has_partial_collision(key.baseline);
         #[cfg(test)]
         let partial = partial || (!self.switches.roomy && quotient.is_multiple_of(8));
-        if !partial && self.primary.make_room(quotient, self.primary.section_end(quotient)) {
-            return Some(Site::Primary);
+        if !partial && self.primary.make_room(quotient, self.primary.section_end(quotient)).is_some() {
+            return Ok(Room { site: Site::Primary, outgrown: None });
         }
         match &mut self.elsewhere {
             Elsewhere::Secondary(secondary) => {
-                let quotient = secondary.baseline(key.baseline).quotient;
-                let room = secondary.has_room() && secondary.level.make_room(quotient, u64::MAX);
-                room.then_some(Site::Secondary)
+                secondary.make_room(key.baseline)?;
+                Ok(Room { site: Site::Secondary, outgrown: None })
             }
-            Elsewhere::BackYard(yard) => yard.free_place(quotient).map(Site::BackYard),
+            Elsewhere::BackYard(yard) => {
+                let (place, outgrown) = yard.make_room(quotient)?;
+                Ok(Room { site: Site::BackYard(place), outgrown })
+            }
         }
     }
 
-    /// Stores a fingerprint with so many adaptivity bits at its [site](Self::site), or where it was
+    /// Stores a fingerprint with so many adaptivity bits where [room](Self::make_room) was made for it, or where it was
     /// [taken](Self::take) from.
     #[inline]
     pub(super) fn place(&mut self, key: &Fingerprint, len: u32, site: Site) {
@@ -234,19 +262,15 @@ impl<H: KeyHasher> Local<H> {
         old
     }
 
-    /// Remembers the adaptivity bits of a key that was removed.
-    pub(super) fn add_ghost(&mut self, key: &Fingerprint, bits: BitString) {
-        #[cfg(test)]
-        if !self.switches.ghosts {
-            return;
-        }
-        self.ghosts.add(key.quotient(), key.function, bits);
-    }
-
     /// Adaptivity bits of stored keys and of ghosts.
     pub(super) fn adaptivity_bits(&self) -> usize {
         let elsewhere = self.elsewhere.strings().map_or(0, Adaptivity::bits);
-        self.primary.strings.bits() + elsewhere + self.ghosts.bits()
+        self.primary.strings.bits() + elsewhere + self.primary.strings.ghost_bits()
+    }
+
+    /// Whether there are more adaptivity bits than there should be.
+    pub(super) fn is_over_budget(&self) -> bool {
+        self.adaptivity_bits() > self.budget
     }
 
     /// Stored keys that have adaptivity bits.
@@ -257,7 +281,11 @@ impl<H: KeyHasher> Local<H> {
 
     /// All memory, in bits.
     pub(super) fn memory_bits(&self) -> usize {
-        self.primary.memory_bits() + self.elsewhere.memory_bits() + self.ghosts.memory_bits()
+        self.primary.memory_bits() + self.elsewhere.memory_bits()
+    }
+
+    pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
+        AdaptiveError::OutOfMemory { bytes: self.memory_bits() / 8 }
     }
 
     /// Walks everything.
@@ -265,9 +293,7 @@ impl<H: KeyHasher> Local<H> {
         self.primary.verify(true)?;
         self.elsewhere.verify(self.table().slots())?;
         self.verify_hints()?;
-        let old = self.functions.number(Which::Old) & 1;
-        // A ghost of the old function dies when the frontier comes to it.
-        self.ghosts.verify(|quotient, function| function != old || !self.functions.is_passed(quotient))?;
+        self.verify_ghosts()?;
         if self.remainders.rest_bits > 0 {
             for (quotient, run) in self.table().runs() {
                 let mut signatures: Vec<u64> = run.slots().map(|slot| self.table().remainder(slot)).collect();
@@ -288,6 +314,6 @@ impl<H: KeyHasher> PartialEq for Local<H> {
             && self.functions.position() == other.functions.position()
             && self.primary == other.primary
             && self.elsewhere == other.elsewhere
-            && self.ghosts == other.ghosts
+            && self.primary.strings.same_ghosts(&other.primary.strings)
     }
 }

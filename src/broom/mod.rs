@@ -61,6 +61,7 @@ mod adaptivity;
 mod backyard;
 mod builder;
 mod elsewhere;
+mod entries;
 mod filter;
 mod fingerprint;
 mod frontier;

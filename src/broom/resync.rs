@@ -56,9 +56,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
             self.push(self.local.address(found.fingerprint.quotient()), &found.key);
         }
         for found in sorted.newcomers {
-            if !self.place(&found.fingerprint, &found.key)? {
-                return Err(full.into());
-            }
+            self.place(&found.fingerprint, &found.key)?;
         }
         Ok(Resync::Agreed)
     }

@@ -10,14 +10,18 @@
 //! **Taking back is exact.** Steps are taken back last one first, so each finds the filter as it left it. How the runs
 //! of a table lie follows from how long they are, so a fingerprint that comes back to its level finds the room that it
 //! left there. In the back yard a key has a choice of places, so it is the place itself that is written down: put back
-//! anywhere else, it could take the place of the next one to come back.
+//! anywhere else, it could take the place of the next one to come back. A back yard that grows gives all keys other
+//! places, so the one that it was is kept until the end: when all that came later was taken back, it holds the
+//! same keys, where the steps before left them.
 
 use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
+use super::backyard::BackYard;
+use super::elsewhere::Elsewhere;
 use super::fingerprint::{Fingerprint, Site, Spot, TAIL_BITS};
 use super::lists::{self, List, Outcome, Stored};
-use super::local::Local;
+use super::local::{Local, Room};
 
 /// How to take a step back.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ enum Undo {
     Extended { key: Fingerprint, len: u32 },
     Hinted { quotient: u64, value: bool },
     Killed { quotient: u64, function: u64, ghosts: Vec<BitString> },
+    YardGrown { outgrown: BackYard },
 }
 
 /// A change that the remote does not know of yet.
@@ -36,14 +41,6 @@ enum Pending {
     Remove { address: u64, rank: usize, key: Vec<u8> },
 }
 
-/// How far a transaction was at some time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
-    undo: usize,
-    pending: usize,
-    position: (u64, u64),
-}
-
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Transaction<'t, H: KeyHasher, R: Remote> {
@@ -51,7 +48,8 @@ pub(super) struct Transaction<'t, H: KeyHasher, R: Remote> {
     remote: &'t mut R,
     pending: Vec<Pending>,
     undo: Vec<Undo>,
-    start: Mark,
+    /// Where the frontier was.
+    position: (u64, u64),
 }
 
 /// Does what `steps` say, or nothing.
@@ -60,8 +58,8 @@ pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
     remote: &mut R,
     steps: impl FnOnce(&mut Transaction<'_, H, R>) -> Outcome<T, R>,
 ) -> Outcome<T, R> {
-    let start = Mark { undo: 0, pending: 0, position: local.functions.position() };
-    let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new(), start };
+    let position = local.functions.position();
+    let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new(), position };
     let value = steps(&mut transaction)?;
     transaction.commit()?;
     Ok(value)
@@ -70,7 +68,7 @@ pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
 /// Whatever was not committed is taken back, when a panic unwinds as well.
 impl<H: KeyHasher, R: Remote> Drop for Transaction<'_, H, R> {
     fn drop(&mut self) {
-        self.back_to(self.start);
+        self.take_back();
     }
 }
 
@@ -114,8 +112,8 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         self.undo.push(Undo::Extended { key: *owner, len });
     }
 
-    /// Makes way for a newcomer and stores it. `false`, and only the way is made, if there is no place for it.
-    pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<bool, R> {
+    /// Makes way for a newcomer and stores it.
+    pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
         let quotient = fingerprint.quotient();
         if let Some(spot) = self.local.find(fingerprint) {
             let list = self.list(quotient)?;
@@ -125,14 +123,18 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
             }
         }
         let len = self.local.free_length(fingerprint);
-        let Some(site) = self.local.site(fingerprint) else { return Ok(false) };
+        let Room { site, outgrown } =
+            self.local.make_room(fingerprint).map_err(|_| self.local.out_of_memory())?;
+        if let Some(outgrown) = outgrown {
+            self.undo.push(Undo::YardGrown { outgrown });
+        }
         if site != Site::Primary && !self.local.is_hinted(quotient) {
             self.undo.push(Undo::Hinted { quotient, value: false });
         }
         self.undo.push(Undo::Placed { key: *fingerprint, site });
         self.local.place(fingerprint, len, site);
         self.push(self.local.address(quotient), key);
-        Ok(true)
+        Ok(())
     }
 
     /// Takes a stored key out, which is the `rank`-th of its list.
@@ -163,7 +165,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
 
     /// Lets the ghosts of a quotient and a function die; returns how many there were.
     pub(super) fn kill_ghosts(&mut self, quotient: u64, function: u64) -> usize {
-        let ghosts = self.local.ghosts.kill(quotient, function);
+        let ghosts = self.local.kill_ghosts(quotient, function);
         let count = ghosts.len();
         if count > 0 {
             self.undo.push(Undo::Killed { quotient, function, ghosts });
@@ -171,14 +173,9 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         count
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        let position = self.local.functions.position();
-        Mark { undo: self.undo.len(), pending: self.pending.len(), position }
-    }
-
-    /// Takes all steps since the mark back.
-    pub(super) fn back_to(&mut self, mark: Mark) {
-        for step in self.undo.drain(mark.undo..).rev() {
+    /// Takes all steps back that were not committed.
+    fn take_back(&mut self) {
+        for step in self.undo.drain(..).rev() {
             match step {
                 Undo::Placed { key, site } => {
                     self.local.take(&key, site);
@@ -189,12 +186,12 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
                 }
                 Undo::Hinted { quotient, value } => self.local.set_hint(quotient, value),
                 Undo::Killed { quotient, function, ghosts } => {
-                    ghosts.into_iter().for_each(|bits| self.local.ghosts.add(quotient, function, bits));
+                    ghosts.into_iter().for_each(|bits| self.local.add_ghost(quotient, function, bits));
                 }
+                Undo::YardGrown { outgrown } => self.local.elsewhere = Elsewhere::BackYard(outgrown),
             }
         }
-        self.pending.truncate(mark.pending);
-        self.local.functions.set_position(mark.position);
+        self.local.functions.set_position(self.position);
     }
 
     /// Tells the remote of everything. If that succeeds there is no way back.
@@ -209,7 +206,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
             self.remote.apply(&changes.collect::<Vec<_>>()).map_err(AdaptiveError::Remote)?;
         }
         self.undo.clear();
-        self.start = self.mark();
+        self.position = self.local.functions.position();
         Ok(())
     }
 }

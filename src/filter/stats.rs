@@ -63,6 +63,10 @@ pub struct FilterStats {
     pub adapted_slots: usize,
     /// The bits that repairs take up at present.
     pub adaptivity_bits: usize,
+    /// What is remembered of the repairs of removed keys: in how many pieces.
+    pub ghosts: usize,
+    /// The part of the [`adaptivity_bits`](Self::adaptivity_bits) that belongs to removed keys.
+    pub ghost_bits: usize,
     /// Times the whole filter was rebuilt with new hash functions.
     pub rebuilds: u64,
 }

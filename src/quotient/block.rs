@@ -215,6 +215,20 @@ pub(crate) fn bit(block: &[u64], at: u32, len: u32, index: u32) -> bool {
     block[(at / 64) as usize] >> (at % 64) & 1 == 1
 }
 
+/// The flag of a block's `quotient`-th quotient.
+#[inline(always)]
+pub(crate) fn flag<S: Shape>(shape: S, block: &[u64], quotient: u32) -> bool {
+    let flags = shape.flags();
+    debug_assert!(flags > 0, "a table without codes has no flags");
+    bit(block, shape.code_at(), flags, quotient.min(flags - 1))
+}
+
+/// The mark of a block.
+#[inline(always)]
+pub(crate) fn mark<S: Shape>(shape: S, block: &[u64]) -> bool {
+    bit(block, shape.code_at(), shape.flags() + 1, shape.flags())
+}
+
 /// Reads up to 64 bits.
 #[inline(always)]
 pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {

@@ -7,6 +7,7 @@ use crate::FullError;
 
 use super::dispatch::Operations;
 use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::insert::Agreed;
 use super::machine::Machine;
 use super::questions::{Answer, CHUNKS, Chunks, Flagged, Matching, Occupied, Plain, Question, UnlessSpilled};
 use super::runs::View;
@@ -44,7 +45,7 @@ macro_rules! compile {
     ($module:ident, $machine:path $(, #[$features:meta])?) => {
         mod $module {
             use super::{
-                Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
+                Agreed, Answer, CHUNKS, Chunks, Flagged, FullError, Machine, Matching, Occupied, Operations, Plain,
                 Question, Run, ShapeOf, Shift, Table, UnlessSpilled, View,
             };
             use $machine as This;
@@ -64,12 +65,12 @@ macro_rules! compile {
                     flagged: query::<S, Flagged>,
                     narrow: narrow::<S>,
                     run: run::<S>,
-                    local_run: local_run::<S>,
                     insert: insert::<S>,
                     insert_here: insert_here::<S>,
                     gap: gap::<S>,
                     insert_at: insert_at::<S>,
                     insert_fresh: insert_fresh::<S>,
+                    insert_unflagged: insert_unflagged::<S>,
                 }
             }
 
@@ -129,11 +130,6 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn local_run<S: ShapeOf>(table: &Table, quotient: u64) -> Option<u64> {
-                view::<S>(table).local_run(quotient).map(|(_, slots)| slots.mask)
-            }
-
-            $(#[$features])?
             fn insert<S: ShapeOf>(table: &mut Table, quotient: u64, remainder: u64) -> Result<Shift, FullError> {
                 match table.insert_in_block::<S, This, false>(S::of(table), machine(), quotient, remainder) {
                     Some((shift, _)) => Ok(shift),
@@ -176,7 +172,19 @@ macro_rules! compile {
                 remainder: u64,
                 agree: &mut dyn FnMut() -> bool,
             ) -> bool {
-                table.insert_fresh_in_block(S::of(table), machine(), quotient, remainder, agree)
+                let (shape, machine) = (S::of(table), machine());
+                table.insert_fresh_in_block::<S, This, false>(shape, machine, quotient, remainder, agree).is_some()
+            }
+
+            $(#[$features])?
+            fn insert_unflagged<S: ShapeOf>(
+                table: &mut Table,
+                quotient: u64,
+                remainder: u64,
+                agree: &mut dyn FnMut() -> bool,
+            ) -> Option<Agreed> {
+                let (shape, machine) = (S::of(table), machine());
+                table.insert_fresh_in_block::<S, This, true>(shape, machine, quotient, remainder, agree)
             }
         }
     };

@@ -7,6 +7,7 @@ use crate::bits::Isa;
 
 use super::compiled;
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
+use super::insert::Agreed;
 use super::machine::Machine;
 use super::questions::{Answer, HIGHEST_CHUNK, Probe};
 use super::runs::View;
@@ -27,12 +28,13 @@ pub(super) struct Operations {
     // SAFETY: as above.
     pub(super) narrow: unsafe fn(&Table, usize, u64, u64) -> u64,
     pub(super) run: unsafe fn(&Table, u64) -> Option<Run>,
-    pub(super) local_run: unsafe fn(&Table, u64) -> Option<u64>,
     pub(super) insert: unsafe fn(&mut Table, u64, u64) -> Result<Shift, FullError>,
     pub(super) insert_here: unsafe fn(&mut Table, u64, u64) -> Option<bool>,
     pub(super) gap: unsafe fn(&Table, u64) -> Shift,
     pub(super) insert_at: unsafe fn(&mut Table, u64, u64, Shift),
     pub(super) insert_fresh: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> bool,
+    // SAFETY: as above.
+    pub(super) insert_unflagged: unsafe fn(&mut Table, u64, u64, &mut dyn FnMut() -> bool) -> Option<Agreed>,
 }
 
 /// A question to a table, about a quotient and a fraction.
@@ -151,14 +153,6 @@ impl Table {
         unsafe { (self.operations.run)(self, quotient) }
     }
 
-    /// The slots of a quotient's run as bits of the quotient's block, none if it has no run; `None` if the run reaches
-    /// into later blocks.
-    #[inline(always)]
-    pub(crate) fn local_run(&self, quotient: u64) -> Option<u64> {
-        // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.local_run)(self, quotient) }
-    }
-
     /// Inserts an item at the end of its quotient's run. Fails only if memory for a longer tail is not to be
     /// had; the table is unchanged then.
     ///
@@ -189,6 +183,19 @@ impl Table {
     ) -> bool {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
+    }
+
+    /// The same for a table whose codes are flags of quotients and a mark: asks if the quotient's flag and the mark are not
+    /// set. `None` if it was not asked.
+    #[inline(always)]
+    pub(crate) fn insert_unflagged(
+        &mut self,
+        quotient: u64,
+        remainder: u64,
+        agree: &mut dyn FnMut() -> bool,
+    ) -> Option<Agreed> {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_unflagged)(self, quotient, remainder, agree) }
     }
 
     /// Where an item of this quotient would be inserted, and which slots would be moved. The last of them may lie behind

@@ -75,10 +75,10 @@ pub(crate) trait Shape: Copy {
     }
 
     /// How many quotients of a block have a flag to themselves, if its code is used for flags; the last one stands
-    /// for all that follow. 0 without room for any.
+    /// for all that follow. 0 without room for any. Behind the flags there is a bit for the mark of the block.
     #[inline(always)]
     fn flags(self) -> u32 {
-        (self.runends_at() - self.code_at()).min(self.slots())
+        (self.runends_at() - self.code_at()).saturating_sub(1).min(self.slots())
     }
 
     /// The remainder of a fraction: its leading r bits.

@@ -18,6 +18,15 @@ struct LocalShift {
     end: u32,
 }
 
+/// What became of an insertion that only had to be agreed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agreed {
+    /// It was not.
+    No,
+    /// It was, and these slots have moved.
+    Inserted(Shift),
+}
+
 /// The memory of a table with a longer tail.
 #[derive(Debug)]
 pub(crate) struct LongerTail {
@@ -104,29 +113,37 @@ impl Table {
         Some((Shift { at: first + u64::from(gap.at), end: first + u64::from(gap.end) }, known))
     }
 
-    /// [`insert_fresh`](Table::insert_fresh) on this machine. `shape` must be the table's own.
+    /// [`insert_fresh`](Table::insert_fresh) on this machine, or with `FLAGS`
+    /// [`insert_unflagged`](Table::insert_unflagged). `shape` must be the table's own.
     #[inline(always)]
-    pub(super) fn insert_fresh_in_block<S: Shape, M: Machine>(
+    pub(super) fn insert_fresh_in_block<S: Shape, M: Machine, const FLAGS: bool>(
         &mut self,
         shape: S,
         machine: M,
         quotient: u64,
         remainder: u64,
         agree: &mut dyn FnMut() -> bool,
-    ) -> bool {
+    ) -> Option<Agreed> {
         let (index, in_block) = shape.split(quotient);
         let block = shape.block_mut(&mut self.words, index);
         let meta = block::meta(shape, block);
-        let Some(Room { gap, run }) = room(shape, machine, block, meta, in_block) else { return false };
+        let Room { gap, run } = room(shape, machine, block, meta, in_block)?;
         let known = holds(shape, machine, block, run, remainder);
-        if known | (block::read(block, shape.code_at(), shape.code_bits()) != 0) {
-            return false;
+        let coded = if FLAGS {
+            block::flag(shape, block, in_block) | block::mark(shape, block)
+        } else {
+            block::read(block, shape.code_at(), shape.code_bits()) != 0
+        };
+        if known | coded {
+            return None;
         }
-        if agree() {
-            open_gap(shape, machine, block, (meta, in_block), gap, remainder);
-            self.len += 1;
+        if !agree() {
+            return Some(Agreed::No);
         }
-        true
+        open_gap(shape, machine, block, (meta, in_block), gap, remainder);
+        self.len += 1;
+        let first = index as u64 * u64::from(shape.slots());
+        Some(Agreed::Inserted(Shift { at: first + u64::from(gap.at), end: first + u64::from(gap.end) }))
     }
 
     /// [`insert`](Table::insert) on this machine, whichever blocks have to be shifted.

@@ -70,19 +70,11 @@ impl<'t, S: Shape, M: Machine> View<'t, S, M> {
         Some((block, self.run_in(block, in_block)?))
     }
 
-    /// The flag of a block's `quotient`-th quotient.
-    #[inline(always)]
-    pub(super) fn flag_in(self, block: &[u64], quotient: u32) -> bool {
-        let flags = self.shape.flags();
-        debug_assert!(flags > 0, "a table without codes has no flags");
-        block::bit(block, self.shape.code_at(), flags, quotient.min(flags - 1))
-    }
-
     /// The flag of a quotient.
     #[inline(always)]
     pub(super) fn flag(self, quotient: u64) -> bool {
         let (index, in_block) = self.shape.split(quotient);
-        self.flag_in(self.block(index), in_block)
+        block::flag(self.shape, self.block(index), in_block)
     }
 
     /// Calls `visit` with each block that the run of a quotient lies in, and the run's slots there, until it says

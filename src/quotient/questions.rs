@@ -55,7 +55,8 @@ pub(crate) enum Probe {
     UnlessSpilled,
     /// Asks wherever there is a run.
     Occupied,
-    /// Codes are flags of quotients: asks where the quotient's is set.
+    /// Codes are flags of quotients and a mark: asks where the quotient's is set, and where the remainder is found in a
+    /// block that is marked.
     Flagged,
 }
 
@@ -192,13 +193,19 @@ impl Question for Flagged {
         slots: Slots,
         fraction: u64,
     ) -> Answer {
-        Plain::part(view, block, slots, fraction)
+        if !view.holds::<1>(block, slots, fraction) {
+            Answer::NO
+        } else if block::mark(view.shape, block) {
+            Answer::ASK
+        } else {
+            Answer::YES
+        }
     }
 
     #[inline(always)]
     fn local<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Option<Answer> {
         let (block, in_block) = view.home(quotient)?;
-        if view.flag_in(block, in_block) {
+        if block::flag(view.shape, block, in_block) {
             return Some(Answer::ASK);
         }
         Some(Self::part(view, block, view.run_in(block, in_block)?, fraction))
@@ -206,7 +213,15 @@ impl Question for Flagged {
 
     #[inline(always)]
     fn anywhere<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Answer {
-        if view.flag(quotient) { Answer::ASK } else { Plain::anywhere(view, quotient, fraction) }
+        if view.flag(quotient) {
+            return Answer::ASK;
+        }
+        let mut answer = Answer::NO;
+        view.any_part(quotient, |block, slots| {
+            answer = Self::part(view, block, slots, fraction);
+            answer != Answer::NO
+        });
+        answer
     }
 }
 

@@ -268,6 +268,18 @@ impl Table {
         block::write(self.block_mut(block), at, 1, value.into());
     }
 
+    /// The mark of a block: the bit behind the flags, in tables whose codes are used so.
+    #[inline]
+    pub(crate) fn mark(&self, block: usize) -> bool {
+        block::mark(self.shape, self.block(block))
+    }
+
+    /// Sets the mark of a block: queries that match there are to be asked about.
+    pub(crate) fn set_mark(&mut self, block: usize, value: bool) {
+        let at = self.shape.code_at() + self.shape.flags();
+        block::write(self.block_mut(block), at, 1, value.into());
+    }
+
     /// The quotients that share the flag of this one, itself included: a block may have fewer flags than
     /// quotients, and the last of them then stands for several.
     pub(crate) fn sharing(&self, quotient: u64) -> std::ops::Range<u64> {

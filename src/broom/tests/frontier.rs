@@ -1,7 +1,7 @@
 //! The frontier and the levels where there is no room, and taking back what was done.
 //!
-//! Catches: keys that are lost when the frontier gets stuck or an operation fails, a secondary level that is filled
-//! beyond its limit, ghosts that the frontier passes for nothing.
+//! Catches: keys that are refused or lost where sections, the secondary level or the back yard are full, a frontier that
+//! waits, ghosts that it passes for nothing, an operation that is taken back to another state than the one before.
 use super::super::elsewhere::Elsewhere;
 use super::super::filter::BroomFilter;
 use super::super::fingerprint::Site;
@@ -11,30 +11,14 @@ use super::super::transaction::atomically;
 use super::{filter, large, small};
 use crate::bits::BitString;
 use crate::testing::Random;
-use crate::{Adaptive, AdaptiveError, Filter, FullError, MemoryRemote};
+use crate::{Adaptive, Filter, FullError, KeyHasher, MemoryRemote};
 
-/// Fills a filter beyond its capacity, until most keys find no place. Returns the keys that did.
+/// Fills a filter far beyond its load.
 fn overfill(filter: &mut BroomFilter, remote: &mut MemoryRemote) -> Vec<u64> {
+    let keys = 3 * filter.capacity as u64;
     filter.capacity = usize::MAX;
-    let (mut stored, mut refused) = (Vec::new(), 0);
-    for key in 0..20_000 {
-        let before = filter.clone();
-        match filter.insert(&key, remote) {
-            Ok(inserted) => {
-                assert!(inserted);
-                stored.push(key);
-            }
-            Err(error) => {
-                assert!(matches!(error, AdaptiveError::Full(full) if full.len == stored.len()), "{error}");
-                assert!(*filter == before);
-                refused += 1;
-            }
-        }
-        if refused > 400 {
-            return stored;
-        }
-    }
-    panic!("the filter takes every key: {} of them", stored.len());
+    (0..keys).for_each(|key| assert!(filter.insert(&key, remote).unwrap()));
+    (0..keys).collect()
 }
 
 fn check(filter: &BroomFilter, remote: &mut MemoryRemote, stored: &[u64]) {
@@ -44,82 +28,76 @@ fn check(filter: &BroomFilter, remote: &mut MemoryRemote, stored: &[u64]) {
     assert!(stored.iter().all(|key| filter.contains(key)));
 }
 
-#[test]
-fn a_secondary_level_without_room_refuses() {
-    let (mut filter, mut remote) = (filter(small(3, 0.95), 2_000, 41), MemoryRemote::new());
-    let stored = overfill(&mut filter, &mut remote);
-    let Elsewhere::Secondary(secondary) = &filter.local.elsewhere else { panic!("remainders are small") };
-    let slots = secondary.level.table.slots() as f64;
-    assert_eq!(filter.local.elsewhere.len(), (0.9 * slots).ceil() as usize);
-    check(&filter, &mut remote, &stored);
-    // A place that becomes free can be taken again.
-    let elsewhere = stored.iter().find(|key| {
-        let fingerprint = filter.fingerprint_of(&key.to_le_bytes());
-        filter.local.find(&fingerprint).unwrap().site() == Site::Secondary
-    });
-    let key = *elsewhere.unwrap();
-    assert!(filter.remove(&key, &mut remote).unwrap() && filter.insert(&key, &mut remote).unwrap());
-    check(&filter, &mut remote, &stored);
+/// Both ways to store keys that the primary table cannot take.
+fn both(capacity: usize, seed: u64) -> [BroomFilter; 2] {
+    [filter(small(3, 0.95), capacity, seed), filter(large(2, 2, 0.9), capacity, seed)]
 }
 
 #[test]
-fn a_stuck_frontier_waits_and_loses_nothing() {
-    let (mut filter, mut remote) = (filter(small(3, 0.95), 2_000, 42), MemoryRemote::new());
-    let stored = overfill(&mut filter, &mut remote);
-    let mut stuck = 0;
-    for query in 1_000_000..1_000_600_u64 {
-        let position = filter.local.functions.position();
-        if !filter.adapt(&query, &mut remote).unwrap().is_fixed() {
-            continue;
+fn levels_without_room_take_more_memory() {
+    for mut filter in both(2_000, 41) {
+        let mut remote = MemoryRemote::new();
+        let (before, elsewhere) = (filter.stats().bits, filter.local.elsewhere.memory_bits());
+        let stored = overfill(&mut filter, &mut remote);
+        assert!(filter.levels().elsewhere > 2_000, "{:?}", filter.levels());
+        assert!(filter.local.elsewhere.memory_bits() > 2 * elsewhere && filter.stats().bits > before);
+        check(&filter, &mut remote, &stored);
+    }
+}
+
+#[test]
+fn the_frontier_never_waits() {
+    for mut filter in both(1_000, 42) {
+        let mut remote = MemoryRemote::new();
+        let stored = overfill(&mut filter, &mut remote);
+        let first = filter.local.functions.position().0;
+        while filter.local.functions.position().0 < first + 2 {
+            let position = filter.local.functions.position();
+            filter.push_frontier(&mut remote);
+            assert!(filter.local.functions.position() > position);
         }
-        assert!(!filter.contains(&query));
-        if filter.local.functions.position() == position {
-            stuck += 1;
-            check(&filter, &mut remote, &stored);
-        }
+        check(&filter, &mut remote, &stored);
     }
-    assert!(stuck > 10, "{stuck}");
-    check(&filter, &mut remote, &stored);
-    // With room it goes on.
-    for key in &stored[..stored.len() / 4] {
-        assert!(filter.remove(key, &mut remote).unwrap());
-    }
-    let position = filter.local.functions.position();
-    for query in 2_000_000..2_000_400_u64 {
-        let _ = filter.adapt(&query, &mut remote).unwrap();
-    }
-    assert!(filter.local.functions.position() > position);
-    check(&filter, &mut remote, &stored[stored.len() / 4..]);
 }
 
 #[test]
 fn ghosts_count_as_carried() {
     let mut filter = filter(small(4, 0.9), 1_000, 43);
     let old = filter.local.functions.number(Which::Old);
-    let first = filter.local.functions.step(0).unwrap();
+    let first = filter.local.functions.step(0);
     for bits in 0..=CARRIED as u128 {
-        filter.local.ghosts.add(first, old, BitString::new(bits, 5));
+        filter.local.add_ghost(first, old, BitString::new(bits, 5));
     }
+    assert_eq!((filter.stats().ghosts, filter.stats().ghost_bits), (CARRIED + 1, 5 * (CARRIED + 1)));
     let mut remote = MemoryRemote::new();
-    let advanced = atomically(&mut filter.local, &mut remote, |steps| {
+    let carried = atomically(&mut filter.local, &mut remote, |steps| {
         let carried = steps.advance()?;
         Ok(carried)
     });
-    let carried = advanced.unwrap();
-    assert_eq!((carried, filter.local.ghosts.len()), (CARRIED + 1, 0));
+    let carried = carried.unwrap();
+    assert_eq!((carried, filter.stats().ghosts), (CARRIED + 1, 0));
     assert_eq!(filter.local.functions.position(), (0, 1), "that was enough for one adaptation");
+}
+
+/// Where all keys are.
+fn spots(filter: &BroomFilter, keys: &[u64]) -> Vec<Site> {
+    let site = |key: &u64| filter.local.find(&filter.fingerprint_of(&key.to_le_bytes())).unwrap().site();
+    keys.iter().map(site).collect()
 }
 
 #[test]
 fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yard() {
-    // Crowded buckets: a key that came back into another place than its own would leave none for the next one.
+    // Crowded buckets: a key that came back into another place than its own would leave none for the next one. And the
+    // back yard grows on the way, after some keys have left it and before others do.
+    let mut grown = 0;
     for seed in 44..50 {
         let (mut filter, mut remote) = (filter(large(2, 2, 0.9), 600, seed), MemoryRemote::new());
         let stored = overfill(&mut filter, &mut remote);
         let mut random = Random::new(seed);
         let mut taken = 0;
         for _ in 0..200 {
-            let before = filter.clone();
+            let (before, places) = (filter.clone(), spots(&filter, &stored));
+            let memory = filter.local.elsewhere.memory_bits();
             let result = atomically(&mut filter.local, &mut remote, |steps| {
                 for _ in 0..6 {
                     let quotients = steps.local.elsewhere.quotients();
@@ -130,12 +108,64 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
                             taken += 1;
                         }
                     }
+                    for _ in 0..random.below(60) {
+                        let key = random.next().to_le_bytes();
+                        let fingerprint =
+                            steps.local.fingerprint(steps.local.functions.hasher().digest(&key));
+                        steps.place(&fingerprint, &key)?;
+                    }
                 }
+                grown += u32::from(steps.local.elsewhere.memory_bits() > memory);
                 Err::<(), _>(FullError { len: 0, capacity: 0 }.into())
             });
             assert!(result.is_err() && filter == before);
+            assert_eq!(spots(&filter, &stored), places);
         }
         assert!(taken > 1_000, "{taken}");
         check(&filter, &mut remote, &stored);
     }
+    assert!(grown > 10, "the back yard grew {grown} times");
+}
+
+#[test]
+fn within_the_budget_nothing_is_carried_and_nothing_forgotten() {
+    for blueprint in [small(4, 0.9), large(3, 2, 0.9)] {
+        let mut blueprint = blueprint;
+        blueprint.budget = 2.0;
+        let (mut filter, mut remote) = (filter(blueprint, 2_000, 51), MemoryRemote::new());
+        (0..2_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+        let mut repaired = Vec::new();
+        for query in 10_000_u64.. {
+            if filter.stats().adaptivity_bits + 60 > filter.levels().budget {
+                break;
+            }
+            if filter.adapt(&query, &mut remote).unwrap().is_fixed() {
+                repaired.push(query);
+            }
+        }
+        assert!(repaired.len() > 1_000, "{}", repaired.len());
+        assert!(!repaired.iter().any(|query| filter.contains(query)));
+        assert_eq!(filter.local.functions.position(), (0, 0));
+        // Beyond the budget it moves with every repair.
+        let mut query = 100_000_000_u64;
+        while filter.local.functions.position().0 < 2 {
+            query += 1;
+            let (over, position) = (filter.local.is_over_budget(), filter.local.functions.position());
+            let fixed = filter.adapt(&query, &mut remote).unwrap().is_fixed();
+            assert!(!over || !fixed || filter.local.functions.position() > position);
+        }
+        assert!(filter.local.adaptivity_bits() < filter.local.budget + 100);
+        filter.verify().unwrap();
+        filter.verify_remote(&mut remote).unwrap();
+    }
+}
+
+#[test]
+fn a_filter_says_where_its_keys_are() {
+    let mut filter = filter(large(2, 2, 0.9), 500, 52);
+    let mut remote = MemoryRemote::new();
+    (0..500_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+    let Elsewhere::BackYard(yard) = &filter.local.elsewhere else { panic!("remainders are large") };
+    let levels = filter.levels();
+    assert_eq!((levels.primary + levels.elsewhere, levels.elsewhere), (500, yard.len()));
 }

@@ -1,10 +1,12 @@
 //! The broom filter as a whole.
 
+mod churn;
 mod faults;
 mod frontier;
 mod games;
 mod growth;
 mod model;
+mod rate;
 mod resync;
 mod space;
 mod vocabulary;
@@ -18,18 +20,19 @@ use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, MissingEntry
 use super::builder::Blueprint;
 use super::filter::BroomFilter;
 use super::fingerprint::{Fingerprint, Remainders, Spot};
+use super::transaction::atomically;
 
 type FaultyRemote = Faulty<MemoryRemote>;
 type Error = AdaptiveError<FaultError<MissingEntry>>;
 
-/// Small remainders of so many bits.
+/// Small remainders of so many bits. The frontier moves with every adaptivity bit.
 fn small(table_bits: u32, load: f64) -> Blueprint {
-    Blueprint { remainders: Remainders { table_bits, rest_bits: 0 }, load }
+    large(table_bits, 0, load)
 }
 
-/// Remainders cut into signature and rest.
+/// Remainders cut into signature and rest. The frontier moves with every adaptivity bit.
 fn large(table_bits: u32, rest_bits: u32, load: f64) -> Blueprint {
-    Blueprint { remainders: Remainders { table_bits, rest_bits }, load }
+    Blueprint { remainders: Remainders { table_bits, rest_bits }, load, budget: 0.0 }
 }
 
 /// A filter whose remainders are cut as the test wants.
@@ -42,6 +45,11 @@ impl<H: KeyHasher> BroomFilter<H> {
     /// What a key is to the filter at present.
     fn fingerprint_of(&self, key: &[u8]) -> Fingerprint {
         self.local.fingerprint(self.digest(key))
+    }
+
+    /// Carries the next keys, whether bits are short or not.
+    fn push_frontier<R: Remote>(&mut self, remote: &mut R) {
+        atomically(&mut self.local, remote, |steps| steps.advance().map(drop)).unwrap();
     }
 
     /// The stored key that a query collides with, with what both are under their functions.

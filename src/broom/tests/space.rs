@@ -49,3 +49,55 @@ fn adaptivity_bits_stay_linear_over_20_n_false_positives() {
     assert!(mean(&on[10..]) < 1.1 * mean(&on[2..10]), "{on:?}");
     assert!(off[19] > 3.0 && off[19] > off[9] + 0.5, "{off:?}");
 }
+
+/// The adaptivity bits per key that there are beyond the budget at most: half a bit by the repairs of one phase, and what
+/// the carried keys need in order to be told apart.
+const MARGIN: f64 = 0.75;
+
+/// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones, and
+/// `churn` replaces a key with each.
+fn most_bits(budget: f64, replay: bool, churn: bool) -> f64 {
+    const N: usize = 1 << 11;
+    let mut blueprint = small(4, 0.9);
+    blueprint.budget = budget;
+    let (mut filter, mut remote) = (filter(blueprint, N, 78), MemoryRemote::new());
+    let (mut keys, mut known) = (FreshKeys::new(8), Vec::new());
+    let mut stored: Vec<[u8; 8]> = keys.by_ref().take(N).collect();
+    stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
+    let (mut fixed, mut most, mut asked) = (0, 0.0_f64, 0);
+    while fixed < 20 * N {
+        asked += 1;
+        let old = replay && asked % 2 == 0 && !known.is_empty();
+        let key = if old { known[asked / 2 % known.len()] } else { keys.next().unwrap() };
+        if !filter.contains(&key) {
+            continue;
+        }
+        assert!(filter.adapt(&key, &mut remote).unwrap().is_fixed());
+        fixed += 1;
+        if !old {
+            known.push(key);
+        }
+        if churn {
+            let slot = keys.below(N);
+            assert!(filter.remove(&stored[slot], &mut remote).unwrap());
+            stored[slot] = keys.next().unwrap();
+            assert!(filter.insert(&stored[slot], &mut remote).unwrap());
+        }
+        most = most.max(filter.stats().adaptivity_bits as f64 / N as f64);
+    }
+    filter.verify().unwrap();
+    filter.verify_remote(&mut remote).unwrap();
+    assert!(filter.levels().phase >= 3, "{:?}", filter.levels());
+    most
+}
+
+#[test]
+fn adaptivity_bits_never_exceed_the_budget_by_more_than_the_margin() {
+    for budget in [0.0, 0.5, 1.0, 2.0] {
+        for (replay, churn) in [(false, false), (true, false), (true, true)] {
+            let most = most_bits(budget, replay, churn);
+            println!("budget {budget}, replay {replay}, churn {churn}: at most {most:.3} bits per key");
+            assert!(most <= budget + MARGIN, "{most} with a budget of {budget}");
+        }
+    }
+}

@@ -28,6 +28,11 @@ impl Contest {
         Ok(Self { contestants, stored: Vec::with_capacity(spec.keys), queries: 0 })
     }
 
+    /// One more filter, before anything is stored.
+    pub(super) fn add(&mut self, name: &'static str, subject: Subject) {
+        self.contestants.push(Contestant { name, subject, false_positives: 0 });
+    }
+
     /// Stores a key in all filters.
     pub(super) fn store(&mut self, key: u64) -> Result<(), TaskError> {
         for Contestant { name, subject, .. } in &mut self.contestants {
@@ -71,6 +76,7 @@ impl Contest {
                     .with("queries", self.queries as f64)
                     .with("keys", self.stored.len() as f64)
                     .with("bits", stats.bits_per_key())
+                    .with("adaptivity bits", stats.adaptivity_bits as f64 / stats.items.max(1) as f64)
                     .with("resets", stats.resets as f64)
                     .with("spills", stats.spills as f64)
                     .with("rebuilds", stats.rebuilds as f64),

@@ -39,14 +39,14 @@ pub(super) enum Firehose {
 }
 
 impl Firehose {
-    fn queries(self, setting: &Setting) -> usize {
+    pub(super) fn queries(self, setting: &Setting) -> usize {
         match self {
             Self::ActiveSet => setting.pick(5_000_000, 10_000_000),
             Self::PowerLaw => setting.pick(5_000_000, 50_000_000),
         }
     }
 
-    fn stream(self, setting: &Setting, run: u32) -> Box<dyn Iterator<Item = u64>> {
+    pub(super) fn stream(self, setting: &Setting, run: u32) -> Box<dyn Iterator<Item = u64>> {
         let seed = setting.seed("firehose", run);
         let queries = self.queries(setting);
         match self {
@@ -75,7 +75,7 @@ impl Firehose {
 }
 
 /// A/S, unique queries per stored key.
-fn ratios_of(setting: &Setting) -> Vec<f64> {
+pub(super) fn ratios_of(setting: &Setting) -> Vec<f64> {
     setting.pick(
         vec![1.0, 5.0, 10.0, 20.0, 40.0, 80.0],
         vec![1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0],

@@ -8,6 +8,7 @@
 
 mod adaptivity_bits;
 mod adversarial;
+mod broom_budget;
 mod cache;
 mod contest;
 mod firehose;
@@ -77,6 +78,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(theorems::Theorems),
         Box::new(sustained::Sustained),
         Box::new(adaptivity_bits::AdaptivityBits),
+        Box::new(broom_budget::BroomBudget),
         Box::new(remote_accesses::RemoteAccess),
         Box::new(repaired_space::RepairedSpace),
         Box::new(turnovers::Turnovers),

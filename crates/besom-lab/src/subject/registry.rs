@@ -129,9 +129,8 @@ const REGISTRY: &[Entry] = &[
         on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
     }),
     Entry::adaptive("broom", None, |spec| {
-        // Built for a load of 0.90; and a small one may find its secondary level full before its capacity.
-        let keys = spec.keys + spec.keys * 3 / 100 + 64;
-        let spec = Spec { keys, load: spec.load.min(0.90), ..*spec };
+        // Built for a load of 0.90.
+        let spec = spec.load(spec.load.min(0.90));
         on_quotients!(BroomFilter, &spec, 3).map(dyn_adaptive)
     }),
     Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),

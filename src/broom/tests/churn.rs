@@ -1,0 +1,182 @@
+//! Endless churn: replacements in a full filter, with and without adapting queries.
+//!
+//! Catches: a key that is refused below the capacity, a frontier that waits, a share of keys beyond the primary table or a
+//! space that grows for ever, keys lost on the way of any of that.
+//!
+//! With `BESOM_FULL`, 50 replacements per key, and up to 4,000,000 keys.
+use super::super::builder::Blueprint;
+use super::super::filter::BroomFilter;
+use super::{filter, large, small};
+use crate::game::FreshKeys;
+use crate::testing::Random;
+use crate::{Adaptive, Filter, MemoryRemote};
+
+/// What is looked at over time.
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    elsewhere: f64,
+    bits_per_key: f64,
+    adaptivity: f64,
+    ghosts: f64,
+}
+
+struct Churn {
+    filter: BroomFilter,
+    remote: MemoryRemote,
+    stored: Vec<[u8; 8]>,
+    fresh: FreshKeys,
+    random: Random,
+}
+
+impl Churn {
+    fn new(blueprint: Blueprint, keys: usize, seed: u64) -> Self {
+        let (mut filter, mut remote) = (filter(blueprint, keys, seed), MemoryRemote::new());
+        let mut fresh = FreshKeys::new(seed);
+        let stored: Vec<[u8; 8]> = fresh.by_ref().take(keys).collect();
+        stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
+        Self { filter, remote, stored, fresh, random: Random::new(seed) }
+    }
+
+    fn replace(&mut self) {
+        let slot = self.random.below(self.stored.len() as u64) as usize;
+        let key = self.fresh.next().unwrap();
+        let gone = std::mem::replace(&mut self.stored[slot], key);
+        assert!(self.filter.remove(&gone, &mut self.remote).unwrap());
+        let inserted = self.filter.insert(&key, &mut self.remote);
+        assert!(inserted.unwrap_or_else(|error| panic!("{error}: {:?}", self.filter.levels())));
+    }
+
+    fn query(&mut self) {
+        let query = self.fresh.next().unwrap();
+        if self.filter.contains(&query) {
+            assert!(self.filter.adapt(&query, &mut self.remote).unwrap().is_fixed());
+        }
+    }
+
+    fn sample(&self) -> Sample {
+        let (levels, stats) = (self.filter.levels(), self.filter.stats());
+        let each = |count: usize| count as f64 / self.stored.len() as f64;
+        Sample {
+            elsewhere: each(levels.elsewhere),
+            bits_per_key: stats.bits_per_key(),
+            adaptivity: each(stats.adaptivity_bits),
+            ghosts: each(stats.ghosts),
+        }
+    }
+
+    fn check(&mut self) {
+        assert!(self.stored.iter().all(|key| self.filter.contains(key)));
+        assert_eq!(self.filter.len(), self.stored.len());
+        self.filter.verify().unwrap();
+        self.filter.verify_remote(&mut self.remote).unwrap();
+    }
+
+    /// So many replacements per key, and at least three phases: where the bits do not bring them about, the frontier is
+    /// pushed. Ten samples.
+    fn run(&mut self, replacements: usize, queries: bool) -> Vec<Sample> {
+        let rounds = replacements * self.stored.len();
+        let mut samples = Vec::new();
+        for round in 0..rounds {
+            self.replace();
+            if queries {
+                self.query();
+            }
+            if (self.filter.levels().phase as usize) < 4 * round / rounds {
+                self.filter.push_frontier(&mut self.remote);
+            }
+            if (round + 1) % (rounds / 10) == 0 {
+                samples.push(self.sample());
+            }
+        }
+        self.check();
+        samples
+    }
+}
+
+fn full() -> bool {
+    std::env::var_os("BESOM_FULL").is_some()
+}
+
+/// The blueprint for remainders of so many bits, cut as the builder cuts them.
+fn blueprint(bits: u32, load: f64) -> Blueprint {
+    let mut blueprint = if bits >= 12 { large(8, bits - 8, load) } else { small(bits, load) };
+    blueprint.budget = super::super::builder::DEFAULT_BUDGET;
+    blueprint
+}
+
+fn endless(bits: u32, load: f64, keys: usize, queries: bool) {
+    let mut churn = Churn::new(blueprint(bits, load), keys, u64::from(bits) ^ keys as u64);
+    let filled = churn.sample();
+    let samples = churn.run(if full() { 50 } else { 8 }, queries);
+    let levels = churn.filter.levels();
+    println!("r = {bits}, load {load}, {keys} keys, queries: {queries}; phase {}", levels.phase);
+    for (time, sample) in std::iter::once(&filled).chain(&samples).enumerate() {
+        let Sample { elsewhere, bits_per_key, adaptivity, ghosts } = sample;
+        println!(
+            "{time:>4}: {:.2}% elsewhere, {bits_per_key:.2} bits per key, {adaptivity:.3} adaptivity bits, {ghosts:.3} ghosts",
+            100.0 * elsewhere
+        );
+    }
+    assert!(levels.phase >= 3, "{levels:?}");
+    let mean =
+        |part: &[Sample], field: fn(&Sample) -> f64| part.iter().map(field).sum::<f64>() / part.len() as f64;
+    // Flat at the end: the last three samples are like the three before, as far as few keys can tell.
+    let slack = 1.04 + 4.0 / (keys as f64).sqrt();
+    let [before, end] = [&samples[4..7], &samples[7..]];
+    let space = |sample: &Sample| sample.bits_per_key;
+    assert!(mean(end, space) < slack * mean(before, space), "{samples:?}");
+    let share = |sample: &Sample| sample.elsewhere + 0.01;
+    assert!(mean(end, share) < (slack + 0.05) * mean(before, share), "{samples:?}");
+}
+
+#[test]
+fn no_refusal_and_no_growth_with_adapting_queries() {
+    for (bits, load) in [(2, 0.9), (3, 0.95), (5, 0.9), (6, 0.9), (8, 0.95), (12, 0.95), (16, 0.9)] {
+        endless(bits, load, 1_000, true);
+        endless(bits, load, 20_000, true);
+    }
+}
+
+#[test]
+fn no_refusal_and_no_growth_with_replacements_alone() {
+    for (bits, load) in [(2, 0.95), (4, 0.9), (6, 0.95), (8, 0.9), (11, 0.9), (13, 0.95), (16, 0.95)] {
+        endless(bits, load, 1_000, false);
+        endless(bits, load, 20_000, false);
+    }
+}
+
+/// Hours: `BESOM_FULL=1`.
+#[test]
+fn no_refusal_and_no_growth_at_all_sizes() {
+    if !full() {
+        return;
+    }
+    for keys in [100_000, 1_000_000, 4_000_000] {
+        for bits in [2, 4, 6, 8, 11, 12, 16] {
+            for load in [0.9, 0.95] {
+                endless(bits, load, keys, true);
+                endless(bits, load, keys, false);
+            }
+        }
+    }
+}
+
+/// The figures that the module's documentation names.
+#[test]
+fn space_when_filled_and_in_the_steady_state() {
+    let keys = if full() { 943_718 } else { 60_000 };
+    let mut churn = Churn::new(blueprint(8, 0.9), keys, 88);
+    let filled = churn.sample();
+    println!("filled: {filled:?}");
+    assert!(filled.bits_per_key <= 13.0, "{filled:?}");
+    for _ in 0..if full() { 50 } else { 12 } {
+        for _ in 0..keys {
+            churn.replace();
+            churn.query();
+        }
+        let sample = churn.sample();
+        println!("{sample:?}, phase {}", churn.filter.levels().phase);
+        assert!(sample.bits_per_key <= 16.5, "{sample:?}");
+    }
+    churn.check();
+}
