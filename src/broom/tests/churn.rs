@@ -126,7 +126,9 @@ fn endless(bits: u32, load: f64, keys: usize, queries: bool) {
     let space = |sample: &Sample| sample.bits_per_key;
     assert!(mean(end, space) < slack * mean(before, space), "{samples:?}");
     let share = |sample: &Sample| sample.elsewhere + 0.01;
-    assert!(mean(end, share) < (slack + 0.05) * mean(before, share), "{samples:?}");
+    // A share of one key in a hundred, of so few keys.
+    let chance = 4.0 * (0.01 / keys as f64).sqrt();
+    assert!(mean(end, share) < (slack + 0.05) * mean(before, share) + chance, "{samples:?}");
 }
 
 #[test]
