@@ -6,7 +6,7 @@
 
 use besom::testing::CountingRemote;
 use besom::{
-    Adaptive, ExtensionFilter, Filter, Insert, MemoryRemote, QuotientFilter, TelescopingFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, Insert, MemoryRemote, QuotientFilter, TelescopingFilter,
     UncompressedTelescopingFilter,
 };
 
@@ -123,6 +123,11 @@ fn uncompressed_telescoping_filters_grow() {
 #[test]
 fn extension_filters_grow() {
     grows("extension", growable!(ExtensionFilter));
+}
+
+#[test]
+fn broom_filters_grow() {
+    grows("broom", growable!(BroomFilter));
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use crate::quotient::{fraction_bits, slots_for};
+use crate::quotient::slots_for;
 use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
 use super::filter::BroomFilter;
 use super::fingerprint::Remainders;
-use super::functions::whole_columns;
+use super::functions::{MAX_CLASSES, fraction_bits, whole_columns};
 use super::local::Local;
 
 /// The load up to which the filter is filled unless the builder says otherwise.
@@ -172,7 +172,7 @@ impl Blueprint {
         let table_bits = self.remainders.table_bits;
         // All bits in the table come from the first hash word, behind the quotient.
         if table_bits > fraction_bits(slots) {
-            let max = ((1_u64 << (64 - table_bits)) as f64 * self.load) as usize;
+            let max = ((1_u64 << (64 - table_bits - MAX_CLASSES.ilog2())) as f64 * self.load) as usize;
             return Err(BuildError::CapacityTooLarge { capacity, max });
         }
         Ok(slots)

@@ -21,20 +21,27 @@ use super::transaction::atomically;
 ///
 /// Every query for a key that is not stored is a false positive with probability at most ε, whatever was asked
 /// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
-/// that. No repair is ever forgotten before the hash function that it was made under is given up. See the
-/// [module](crate::broom) for how it works.
+/// that. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
+/// the [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
+/// See the [module](crate::broom) for how it works.
+///
+/// **Which hash.** The paper's promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
+/// made for that, with a seed that nobody knows: take it if the adversary chooses keys. The default, [`Xxh3`], is fast and
+/// keyed but no pseudo-random function: under it the rate holds for all keys that were not made for this hash, in whatever
+/// order they are asked.
 ///
 /// **Costs.** `contains` reads one cache line, nearly always, and never the remote. Reads and writes of the remote:
 ///
 /// | operation | reads | groups of changes |
 /// |---|---|---|
-/// | `insert` | none; a few with probability below ε | 1 |
+/// | `insert` | none, nearly always; if the key needs adaptivity bits, what `adapt` reads | 1 |
 /// | `remove` | 1 | 1 |
-/// | `adapt` | 1, and up to 12 for the keys that it carries to a fresh hash function | 1 |
+/// | `adapt` | 1; beyond the budget up to 12 more, for the keys that it carries to a fresh hash function | 1 |
 ///
 /// Every list that is read is checked against what is stored: its keys, no others, none missing.
 ///
-/// Space: about 14 bits per key at the default rate of 1/256 and load 0.90, and the adaptivity bits.
+/// Space at the default rate of 1/256 and load 0.90: 12.9 bits per key when filled, 15.9 with half an adaptivity bit per key,
+/// which is the default budget.
 ///
 /// **Set semantics**: a key is stored once, however often it is inserted.
 ///

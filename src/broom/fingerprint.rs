@@ -80,7 +80,7 @@ impl<H: KeyHasher> Local<H> {
     pub(super) fn baseline(&self, place: Place) -> Option<Baseline> {
         let Remainders { table_bits, rest_bits } = self.remainders;
         let Place { quotient, fraction } = place;
-        if rest_bits > 0 && table_bits + rest_bits > self.table().fraction_bits() {
+        if rest_bits > 0 && table_bits + rest_bits > self.functions.fraction_bits() {
             return None;
         }
         // In two steps, because there may be no rest.

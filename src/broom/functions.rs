@@ -16,7 +16,7 @@
 //! of the keys in its share of the quotients, and all parts of the table are equally full.
 
 use crate::hash_string::HashString;
-use crate::quotient::{Place, fraction_bits};
+use crate::quotient::{self, Place};
 use crate::{Digest, KeyHasher};
 
 /// One hash function: a permutation of the 128-bit digests.
@@ -60,7 +60,7 @@ fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// The most classes that there are.
-const MAX_CLASSES: u64 = 64;
+pub(super) const MAX_CLASSES: u64 = 64;
 
 /// The fewest columns that a table with more than one class has, so that rounding to whole columns costs little.
 const MIN_COLUMNS: u64 = 16;
@@ -68,6 +68,12 @@ const MIN_COLUMNS: u64 = 16;
 /// How many classes a table of so many slots has: a power of two, [`MAX_CLASSES`] unless the table is tiny.
 fn classes(slots: u64) -> u64 {
     1 << (slots / MIN_COLUMNS).clamp(1, MAX_CLASSES).ilog2()
+}
+
+/// The bits of the fraction of a [`Place`] that are worth using in a table of so many slots. Those of the class are used up,
+/// and as many are lost where a column makes room for it.
+pub(super) fn fraction_bits(slots: u64) -> u32 {
+    quotient::fraction_bits(slots).saturating_sub(classes(slots).ilog2())
 }
 
 /// At least so many slots, in whole columns.
@@ -97,22 +103,19 @@ pub(super) struct Functions<H> {
     phase: u64,
     /// The class that the frontier is in.
     class: u64,
-    /// The column that is next there.
-    column: u64,
-    /// The number of columns.
-    columns: u64,
-    /// The classes are 2 to this power.
-    class_bits: u32,
+    /// The quotient that is next there.
+    next: u64,
+    slots: u64,
+    /// The bits of a quotient that are its class.
+    class_mask: u64,
 }
 
 impl<H: KeyHasher> Functions<H> {
     /// For a table of so many slots, in [whole columns](whole_columns).
     pub(super) fn new(hasher: H, slots: u64, phase: u64) -> Self {
         let (old, new) = (Function::number(&hasher, phase), Function::number(&hasher, phase + 1));
-        let class_bits = classes(slots).ilog2();
-        let columns = slots >> class_bits;
-        debug_assert!(columns << class_bits == slots, "{slots} slots are no whole columns");
-        Self { hasher, old, new, phase, class: 0, column: 0, columns, class_bits }
+        debug_assert!(whole_columns(slots) == slots, "{slots} slots are no whole columns");
+        Self { hasher, old, new, phase, class: 0, next: 0, slots, class_mask: classes(slots) - 1 }
     }
 
     pub(super) fn hasher(&self) -> &H {
@@ -121,36 +124,40 @@ impl<H: KeyHasher> Functions<H> {
 
     /// How many functions have been left behind, and how many steps of the walk to the next one are done.
     pub(super) fn position(&self) -> (u64, u64) {
-        (self.phase, self.class * self.columns + self.column)
+        (self.phase, self.class * self.columns() + self.next / (self.class_mask + 1))
     }
 
     /// Moves the frontier, to another phase too. `frontier` is less than the [length](Self::walk) of the walk.
     pub(super) fn set_position(&mut self, (phase, frontier): (u64, u64)) {
         if phase != self.phase {
-            *self = Self::new(self.hasher.clone(), self.walk(), phase);
+            *self = Self::new(self.hasher.clone(), self.slots, phase);
         }
-        (self.class, self.column) = (frontier / self.columns, frontier % self.columns);
+        (self.class, self.next) = (frontier / self.columns(), self.step(frontier));
+    }
+
+    fn columns(&self) -> u64 {
+        self.slots / (self.class_mask + 1)
     }
 
     /// The number of steps of a walk over all quotients: one for each.
     pub(super) fn walk(&self) -> u64 {
-        self.columns << self.class_bits
+        self.slots
     }
 
     /// The quotient that a step passes.
     pub(super) fn step(&self, step: u64) -> u64 {
-        (step % self.columns) << self.class_bits | step / self.columns
+        step % self.columns() * (self.class_mask + 1) + step / self.columns()
     }
 
     /// Whether the frontier has passed a quotient.
     pub(super) fn is_passed(&self, quotient: u64) -> bool {
-        let (class, column) = (quotient & self.class_mask(), quotient >> self.class_bits);
-        (class, column) < (self.class, self.column)
+        (quotient & self.class_mask, quotient) < (self.class, self.next)
     }
 
-    #[inline(always)]
-    fn class_mask(&self) -> u64 {
-        (1 << self.class_bits) - 1
+    /// The bits of the fraction of a place that are worth using.
+    #[inline]
+    pub(super) fn fraction_bits(&self) -> u32 {
+        fraction_bits(self.slots)
     }
 
     /// The number of a function, of which the lowest bit is enough to tell the two from each other.
@@ -164,12 +171,12 @@ impl<H: KeyHasher> Functions<H> {
     /// Where a key belongs, on whichever side of the frontier it is.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
-        let class = digest.hi & self.class_mask();
+        let class = digest.hi & self.class_mask;
         // Chosen without a branch, which could not be predicted.
         let function = if class < self.class { self.new } else { self.old };
         let place = self.place_under(digest, function);
         // The one class in between takes a second look.
-        if class == self.class && place.quotient >> self.class_bits < self.column {
+        if class == self.class && place.quotient < self.next {
             return self.place_under(digest, self.new);
         }
         place
@@ -177,8 +184,9 @@ impl<H: KeyHasher> Functions<H> {
 
     #[inline(always)]
     fn place_under(&self, digest: Digest, function: Function) -> Place {
-        let product = u128::from(function.high(digest)) * u128::from(self.columns);
-        let quotient = ((product >> 64) as u64) << self.class_bits | digest.hi & self.class_mask();
+        // The column, then as many bits as the class has: they make room for it.
+        let product = u128::from(function.high(digest)) * u128::from(self.slots);
+        let quotient = (product >> 64) as u64 & !self.class_mask | digest.hi & self.class_mask;
         Place { quotient, fraction: product as u64 }
     }
 
@@ -195,9 +203,7 @@ impl<H: KeyHasher> Functions<H> {
             Which::New => self.new,
         };
         let Place { quotient, fraction } = self.place_under(digest, function);
-        // The bits of the class are used up, as those of the column are.
-        let fraction_bits = fraction_bits(self.walk());
-        (quotient, HashString::new(&self.hasher, function.digest(digest), fraction, fraction_bits))
+        (quotient, HashString::new(&self.hasher, function.digest(digest), fraction, self.fraction_bits()))
     }
 }
 
@@ -229,7 +235,7 @@ mod tests {
                 assert!(quotient < functions.walk());
                 assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
                 let (other, _) = functions.string(digest, Which::New);
-                assert_eq!((old ^ other) & functions.class_mask(), 0, "the class stays");
+                assert_eq!((old ^ other) & functions.class_mask, 0, "the class stays");
             }
         }
     }
@@ -247,7 +253,7 @@ mod tests {
                     (0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize])
                 );
                 let quotient = functions.step(step);
-                assert_eq!(quotient & functions.class_mask(), functions.class);
+                assert_eq!(quotient & functions.class_mask, functions.class);
                 assert!(!std::mem::replace(&mut passed[quotient as usize], true));
             }
             assert!(passed.iter().all(|&passed| passed));

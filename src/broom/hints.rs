@@ -2,7 +2,7 @@
 //!
 //! About one key in a hundred is not in the primary table, and no query should pay for that but those that might
 //! find one there. So every quotient has a flag in the code of its block, the cache line that a query reads
-//! anyway. The last quotients of a block share a flag (3 of 46 with remainders of 8 bits): a flag is set exactly if
+//! anyway. The last quotients of a block share a flag (2 of 46 with remainders of 8 bits): a flag is set exactly if
 //! a key of one of its quotients is elsewhere.
 //!
 //! It is set when a key goes elsewhere, and looked at again when one comes from there.

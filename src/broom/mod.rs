@@ -13,9 +13,9 @@
 //! | part of the paper | file | what it does |
 //! |---|---|---|
 //! | 4.1 fingerprints | `fingerprint` | the invariant: on insertion the fingerprint that collides is extended, the newcomer takes the shortest free prefix |
-//! | 4.2 reclaiming bits | `functions`, `frontier` | two hash functions; each adaptation carries the next keys from the old to the new one |
+//! | 4.2 reclaiming bits | `functions`, `frontier` | two hash functions; while bits are short, each adaptation carries the next keys from the old to the new one |
 //! | 4.3 deletions | `ghosts` | a removed key leaves its quotient and adaptivity bits behind until its hash function dies |
-//! | 5.1, appendix A | `adaptivity` | the strings of adaptivity bits, packed in a few words per block |
+//! | 5.1 | `adaptivity`, `entries` | the strings of adaptivity bits and the ghosts, in a few bytes per block |
 //! | 5.2, 5.3 small remainders | `level`, `secondary`, `hints` | nothing leaves its section of the primary table; what does not fit goes to the secondary one |
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
@@ -24,32 +24,39 @@
 //!
 //! # Choices
 //!
-//! **The order of the frontier** is the order of the quotients under the function that is being left, in strides of
-//! 64. It is a function of the key alone, the remote can walk it because quotients are its addresses, and the stride
-//! keeps all parts of the table equally full: walking from left to right, the secondary table was full after
-//! 130 000 replacements in a filter of 59 000 keys, with the strides it holds 2.1% of the keys after 5 million. The list of an address
-//! has no order that matters: since no fingerprint is a prefix of another, the key of a slot is the only one of the
-//! list whose hash begins with the slot's fingerprint. So a key moves in the table, between the levels and between the
-//! functions without any rank to keep.
+//! **The order of the frontier** is that of the classes, which are six bits of the digest (fewer in tiny tables), the same
+//! under every function, and within a class that of the quotients under the function that is being left. It is a function of the
+//! key alone, and the remote can walk it because quotients are its addresses. Since a key that is carried stays in its class, all
+//! parts of the table stay equally full: with the frontier at 0, ¼, ½ and ¾ of a phase the rate of false positives is 1.00, 1.01,
+//! 1.01 and 1.01 times load · 2^−r (± 0.03). What it costs: a class is six bits that an adversary who learns them can use in
+//! all phases. Whoever gathers keys of one class, which only false positives give away, and inserts them, makes that class
+//! fuller than the others, and false positives more frequent there in proportion.
 //!
-//! **A hash function** is a random odd factor for the upper half of the digest. Both are computed for every query
-//! and one is chosen without a branch; a second hash of the digest would cost more than the whole query.
+//! The list of an address has no order that matters: since no fingerprint is a prefix of another, the key of a slot is the only
+//! one of the list whose hash begins with the slot's fingerprint. So a key moves in the table, between the levels and
+//! between the functions without any rank to keep.
 //!
-//! **c = 4** keys are carried by an adaptation (the paper asks for more than 2), or up to 12 looked at. Over 20·n
-//! false positives on a full filter of 4096 keys the adaptivity bits stay at 0.37 to 0.53 per key; without the
-//! frontier they are at 5.7 after the same queries and grow on.
+//! **A hash function** is a random odd factor for the upper half of the digest. The class says which of the two a key uses, so
+//! a query computes one; a second hash of the digest would cost more than the whole query.
+//!
+//! **The budget**: half an adaptivity bit per key, those of ghosts included, unless the builder says otherwise. Below it nothing
+//! is carried. Beyond, c = 4 keys are carried by each operation that adds bits (the paper asks for more than 2), or up to 12
+//! looked at. Over 20·n false positives, fresh ones and repeated ones, with and without replacements, remainders of 4 bits, there were
+//! at most 0.57, 1.02 and 2.01 bits per key with budgets of 0.5, 1 and 2, and 0.49 with none; without the frontier there
+//! are more than 3, and they grow on.
 //!
 //! **Probe bound**: a section of 16 blocks, 736 slots with remainders of 8 bits. No insertion or removal touches
 //! more. Measured over 10^7 insertions and removals at load 0.90, with 59 000 keys: 710 slots at most in the primary table, 47 in
-//! the secondary, and 2.1% of the keys elsewhere at most. Sections of 4, 8, 16 and 32 blocks answer negative queries
+//! the secondary, and 1.4% of the keys elsewhere at most. Sections of 4, 8, 16 and 32 blocks answer negative queries
 //! equally fast within 2% (smaller ones keep runs at home, larger ones send fewer queries elsewhere).
 //!
 //! **Secondary level**: its hash is a permutation of the baseline fingerprint, so both levels hold one set of fingerprints:
-//! it adds no false positives, and ghosts and repairs hold across levels. It has room for three times the keys that a
-//! queue of the section's load would leave over, which is what stays there under churn.
+//! it adds no false positives, and ghosts and repairs hold across levels. It has room for two and a half times the keys that a
+//! queue of the section's load would leave over, which is what stays there under churn, and takes more memory if need be.
 //!
-//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere: 1.1% of
-//! the quotients at load 0.90 after insertions, 1.5% under churn.
+//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere, and a mark
+//! whether the block has adaptivity bits or ghosts. So nearly every answer comes from that line, and nearly every insertion
+//! is made in it.
 //!
 //! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole remainders
 //! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
