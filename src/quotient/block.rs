@@ -264,6 +264,7 @@ fn read_bytes(words: &[u64], byte: usize) -> u64 {
 /// Writes the word that begins at a byte, or the last one of the block if that begins before it. On little-endian machines
 /// only.
 #[inline(always)]
+#[expect(clippy::assertions_on_constants, reason = "it is constant on each machine, but not on all")]
 fn write_bytes(words: &mut [u64], byte: usize, value: u64) {
     debug_assert!(cfg!(target_endian = "little"));
     let Some(last) = words.len().checked_sub(1) else { return };

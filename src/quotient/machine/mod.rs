@@ -201,7 +201,7 @@ fn holds_before<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, 
     let (mut found, mut chunk) = (0, 0);
     while chunk < N {
         let remainder = fraction << (chunk * 8) >> 56;
-        found |= zero_fields(stored ^ remainder * ONES, window) & TOPS;
+        found |= zero_fields(stored ^ (remainder * ONES), window) & TOPS;
         chunk += 1;
     }
     // The slots are the uppermost bytes. With 8 of them and nothing found, 64 is not below 64.
