@@ -59,10 +59,10 @@ impl<F: Adaptive> Service<F> {
     }
 
     fn replace_one(&mut self) -> Result<(), TaskError> {
-        if let Some(key) = self.stored.pop_front() {
-            if !self.filter.remove(&key, &mut self.remote)? {
-                return Err("a stored key was not there to be removed".into());
-            }
+        if let Some(key) = self.stored.pop_front()
+            && !self.filter.remove(&key, &mut self.remote)?
+        {
+            return Err("a stored key was not there to be removed".into());
         }
         self.insert()?;
         for _ in 0..QUERIES {
