@@ -5,7 +5,7 @@ mod limit;
 mod others;
 
 use ::besom::{
-    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
     CuckooingFilter, CyclicFilter, ExtensionFilter, PartialKeyCuckooFilter, QuotientFilter, SwappingFilter,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
@@ -57,6 +57,7 @@ pub(crate) fn all() -> Vec<Entry> {
         limit::limit(),
         // The filters of this project.
         entry!(plain, "quotient", QuotientFilter, slots),
+        entry!(plain, "bins", BinFilter, slots),
         entry!(adaptive, "telescoping", TelescopingFilter, slots),
         entry!(adaptive, "telescoping-uncompressed", UncompressedTelescopingFilter, slots),
         entry!(adaptive, "extension", ExtensionFilter, slots),
