@@ -10,7 +10,7 @@
 //! - A filter in front of a map or a store: [`Guard`]. It asks, looks up and repairs by itself.
 //! - Your own storage: pick an [`Adaptive`] filter ([`TelescopingFilter`] unless you know better), keep its
 //!   [`Remote`] beside your data, and call [`adapt`](Adaptive::adapt) when a look-up came back empty.
-//! - No feedback, or no repeated queries: a plain one, [`QuotientFilter`] or [`BlockedBloomFilter`].
+//! - No feedback, or no repeated queries: a plain one, [`BinFilter`] or [`BlockedBloomFilter`].
 //!
 //! ```
 //! use besom::{Guard, MemoryDictionary, TelescopingFilter};
@@ -32,6 +32,7 @@
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`ExtensionFilter`], [`BroomFilter`] |
+//! | on cache-line bins | [`BinFilter`] |
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | one small block per operation | [`TinySet`] |
@@ -50,7 +51,7 @@
 //! | [`CuckooingFilter`], [`SwappingFilter`], [`CyclicFilter`] | your keys live in a store addressed by slot |
 //! | [`AdaptiveBloomFilter`], [`Cascade`] | you have a Bloom filter or a quotient filter and want it to adapt |
 //! | [`WhitelistFilter`] | there is no way to learn which key collided |
-//! | [`QuotientFilter`], [`BlockedBloomFilter`], [`TinySet`] | false positives do not repeat, or there is no feedback |
+//! | [`BinFilter`], [`QuotientFilter`], [`BlockedBloomFilter`], [`TinySet`] | false positives do not repeat, or there is no feedback |
 //!
 //! # Promises
 //!

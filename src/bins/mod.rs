@@ -1,4 +1,13 @@
 //! Cache-line bins: a ground that never shifts anything across a cache line, and the plain filter on it.
+//!
+//! | | |
+//! |---|---|
+//! | how a line is cut | `layout` |
+//! | what a line does | `line`, with the instructions of `machine` |
+//! | bins, and what is behind them | `table`, `operations` (compiled per machine), `next` |
+//! | the second level, and what does not fit there | `second`, `rest`, `turn` |
+//! | whole tables | `grow` |
+//! | the filter | `filter`, `builder`, `ahead` (many keys at once) |
 
 mod ahead;
 mod builder;

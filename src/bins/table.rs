@@ -10,9 +10,9 @@ use crate::{BuildError, Digest, InvariantError, error::ensure};
 use super::ahead::Doubts;
 use super::layout::{DefaultCut, Layout, Shape};
 use super::line::{Entry, Fingerprint, Line};
+use super::machine::Machine;
 #[cfg(target_arch = "x86_64")]
 use super::machine::inlined::Inlined;
-use super::machine::{Machine, Search};
 use super::next::{Next, Refused};
 use super::operations::{Batch, Operations};
 
@@ -28,7 +28,7 @@ pub(super) struct Table {
     /// Items in both levels.
     pub(super) len: usize,
     operations: &'static Operations,
-    /// The machine for operations that are compiled into their callers: there for the default layout on AVX-512.
+    /// The machine for operations that are compiled into their callers: there for the default layout.
     #[cfg(target_arch = "x86_64")]
     inlined: Option<Inlined>,
     shape: Shape,
@@ -152,7 +152,10 @@ impl Table {
     fn contains_in(&self, line: &Line, place: Place) -> bool {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
-            let (found, beyond) = line.find::<DefaultCut, _>(machine, place.print);
+            let (found, beyond) = match machine {
+                Inlined::Avx512(machine) => line.find::<DefaultCut, _>(machine, place.print),
+                Inlined::Bmi2(machine) => line.find::<DefaultCut, _>(machine, place.print),
+            };
             if !beyond {
                 return found;
             }
@@ -180,7 +183,7 @@ impl Table {
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
         #[cfg(target_arch = "x86_64")]
-        if let Some(machine) = self.inlined
+        if let Some(Inlined::Avx512(machine)) = self.inlined
             && let Some(new) = self.line_mut(place.bin).insert::<DefaultCut, _>(machine, place.print)
         {
             self.len += 1;
@@ -340,11 +343,10 @@ impl Table {
     }
 }
 
-/// The machine for operations that are compiled into their callers, on an instruction set that the processor must have.
+/// The machine for operations that are compiled into their callers, if there is one for this layout.
 #[cfg(target_arch = "x86_64")]
 fn inlined(isa: Isa, shape: Shape) -> Option<Inlined> {
-    // SAFETY: the processor has AVX-512, and what it includes.
-    (isa == Isa::Avx512 && shape == Shape::of::<DefaultCut>()).then(|| unsafe { Inlined::new() })
+    Inlined::choose(isa).filter(|_| shape == Shape::of::<DefaultCut>())
 }
 
 /// Equal items in equal bins, whatever room the next level has.

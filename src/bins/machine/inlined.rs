@@ -1,14 +1,16 @@
-//! x86-64 with AVX-512, for operations that are compiled into their callers.
+//! x86-64 with AVX-512 or BMI2, for operations that are compiled into their callers.
 //!
 //! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
 //! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
 //! line of the default layout, exist in this form too.
 //!
-//! Only the upper sixteen vector registers are used: they leave no state behind that would slow down code without AVX.
+//! Of the vector registers, only the upper sixteen are used in this way: they leave no state behind that would slow down code
+//! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
 
 use std::arch::asm;
+use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
 
-use crate::bits::low_mask;
+use crate::bits::{Isa, low_mask};
 
 use super::super::line::Line;
 use super::x86::numbered;
@@ -18,9 +20,13 @@ use super::{Machine, Search};
 ///
 /// A value of this type is a proof of that: it can only be made in an unsafe block that vouches for it.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Inlined(());
+pub(in super::super) struct InlinedAvx512(InlinedBmi2);
 
-impl Search for Inlined {
+/// A processor with BMI2 and POPCNT. A value of this type is a proof of that too.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct InlinedBmi2(());
+
+impl Search for InlinedBmi2 {
     // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -53,6 +59,35 @@ impl Search for Inlined {
 
     #[inline(always)]
     fn equal(self, line: &Line, byte: u8) -> u64 {
+        // SAFETY: every x86-64 processor has SSE2, and a line is four times 16 aligned bytes.
+        let quarter = |quarter: usize| unsafe {
+            let bytes = _mm_load_si128(line.0.as_ptr().cast::<__m128i>().add(quarter));
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())))
+        };
+        let mask = |number: usize| u64::from(quarter(number).cast_unsigned()) << (16 * number);
+        mask(0) | mask(1) | mask(2) | mask(3)
+    }
+}
+
+impl Search for InlinedAvx512 {
+    // SAFETY: the caller vouches for the instructions, as the trait demands.
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        Self(InlinedBmi2(()))
+    }
+
+    #[inline(always)]
+    fn count(self, bits: u64) -> u32 {
+        self.0.count(bits)
+    }
+
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        self.0.deposit(bits, places)
+    }
+
+    #[inline(always)]
+    fn equal(self, line: &Line, byte: u8) -> u64 {
         let equal: u64;
         // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are named.
         unsafe {
@@ -78,7 +113,7 @@ static BEHIND: Line = Line(numbered(1));
 
 /// Puts the bytes of a line with these numbers into the places that `changed` has.
 #[inline(always)]
-fn permute(_: Inlined, line: &mut Line, numbers: &'static Line, changed: u64) {
+fn permute(_: InlinedAvx512, line: &mut Line, numbers: &'static Line, changed: u64) {
     // SAFETY: the first argument proves AVX-512 BW and VBMI. The 64 aligned bytes of two lines are read and those of one
     // written, and registers changed that are named.
     unsafe {
@@ -99,7 +134,7 @@ fn permute(_: Inlined, line: &mut Line, numbers: &'static Line, changed: u64) {
     }
 }
 
-impl Machine for Inlined {
+impl Machine for InlinedAvx512 {
     #[inline(always)]
     fn less(self, line: &Line, byte: u8) -> u64 {
         let less: u64;
@@ -130,5 +165,27 @@ impl Machine for Inlined {
     fn close(self, line: &mut Line, at: u32, end: u32) {
         permute(self, line, &BEHIND, low_mask(end) & u64::MAX << at);
         line.0[end as usize - 1] = 0;
+    }
+}
+
+/// The machine that the operations on one key in a line of the default layout are compiled for.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) enum Inlined {
+    /// For queries and insertions.
+    Avx512(InlinedAvx512),
+    /// For queries.
+    Bmi2(InlinedBmi2),
+}
+
+impl Inlined {
+    /// The one for an instruction set, which must be at most what the processor has.
+    pub(in super::super) fn choose(isa: Isa) -> Option<Self> {
+        match isa {
+            // SAFETY: the processor has AVX-512, and what it includes.
+            Isa::Avx512 => Some(Self::Avx512(unsafe { InlinedAvx512::new() })),
+            // SAFETY: the processor has AVX2 and, with it, BMI2.
+            Isa::Avx2 => Some(Self::Bmi2(unsafe { InlinedBmi2::new() })),
+            _ => None,
+        }
     }
 }

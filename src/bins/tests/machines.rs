@@ -67,7 +67,7 @@ fn every_machine_does_what_the_definition_says() {
     machine(Portable);
     #[cfg(target_arch = "x86_64")]
     {
-        use super::super::machine::inlined::Inlined;
+        use super::super::machine::inlined::{InlinedAvx512, InlinedBmi2};
         use super::super::machine::x86::{Avx2, Avx512};
 
         #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
@@ -82,13 +82,16 @@ fn every_machine_does_what_the_definition_says() {
         }
         if Isa::best() >= Isa::Avx2 {
             // SAFETY: these features were just detected.
-            unsafe { avx2() };
+            unsafe {
+                avx2();
+                search(InlinedBmi2::new());
+            }
         }
         if Isa::best() >= Isa::Avx512 {
             // SAFETY: these features were just detected.
             unsafe {
                 avx512();
-                machine(Inlined::new());
+                machine(InlinedAvx512::new());
             }
         }
     }
