@@ -183,9 +183,18 @@ fn the_secondary_level_keeps_all_promises() {
 }
 
 #[test]
+fn within_the_budget_no_repaired_false_positive_ever_comes_back() {
+    for (seed, blueprint) in [(6, small(3, 0.9)), (7, large(2, 2, 0.6))] {
+        let pair = drive(Blueprint { budget: 8.0, ..blueprint }, 120, seed, 3_000);
+        assert_eq!(pair.filter.local.functions.position(), (0, 0), "nothing was carried");
+        assert!(pair.repaired.len() > 100 && pair.filter.stats().ghosts > 0, "{}", pair.repaired.len());
+    }
+}
+
+#[test]
 fn without_ghosts_repaired_false_positives_come_back() {
     let returned = (0..4).map(|seed| {
-        let mut pair = Pair::new(small(3, 0.9), 120, seed);
+        let mut pair = Pair::new(Blueprint { budget: 8.0, ..small(3, 0.9) }, 120, seed);
         pair.filter.local.switches.ghosts = false;
         drive_on(pair, seed, 4_000).returned
     });
