@@ -62,7 +62,7 @@ fn room<S: Shape, M: Machine>(
     let run = Slots {
         mask: if occupied { span & u64::MAX << quotient } else { 0 },
         end: behind,
-        count: if occupied { behind - position.max(quotient) } else { 0 },
+        count: if occupied { behind.saturating_sub(position.max(quotient)) } else { 0 },
     };
     Some(Room { gap: LocalShift { at, end }, run })
 }

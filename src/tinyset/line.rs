@@ -227,11 +227,10 @@ impl Line {
         if chains >= 64 || actual > MAX_ITEMS || logical > MAX_ITEMS {
             return None;
         }
-        let start = machine.select(starts, counts, before) as usize;
-        // The start of the next chain: with at most 63 items there is one. `start` is at most `actual`, so that the shifts
-        // are by less than 64.
-        let next = start + 1 + (starts >> start >> 1).trailing_zeros() as usize;
-        let end = if occupied { next } else { start };
+        let start = machine.select(starts, counts, before);
+        // An occupied chain is followed by another or by the end of the items, and 62 at most are before it.
+        let end = if occupied { machine.select_next(starts, before & 63, start) } else { start };
+        let (start, end) = (start as usize, end as usize);
         Some(Decoded { logical, actual, start, end, lasts, occupied })
     }
 

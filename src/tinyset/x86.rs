@@ -32,6 +32,11 @@ impl Machine for Bmi2 {
     }
 
     #[inline(always)]
+    fn select_next(self, word: u64, k: u32, _: u32) -> u32 {
+        self.select(word, 0, k + 1)
+    }
+
+    #[inline(always)]
     fn extract(self, word: u64, mask: u64, left: u64, _: &Moves) -> u64 {
         // SAFETY: `self` proves BMI2.
         unsafe { _pext_u64(word, mask & !left) }

@@ -95,7 +95,7 @@ pub(super) trait Machine: Copy {
         if S::BYTE_LINE {
             holds_before::<S, N>(shape, block, fraction, slots)
         } else {
-            holds_behind::<S, N>(shape, block, fraction, slots)
+            holds_behind::<S, N>(shape, block, fraction, slots.end.wrapping_sub(slots.count), slots.count)
         }
     }
 
@@ -211,13 +211,19 @@ fn holds_before<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x8080_8080_8080_8080;
 
-/// [`Machine::holds`] for remainders of any width, in as many windows as it takes.
+/// [`Machine::holds`] for remainders of any width, in as many windows as it takes. `first` is anything if there are no
+/// slots.
 #[inline(always)]
-fn holds_behind<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
-    let Slots { end, count, .. } = slots;
-    let found = holds_from::<S, N>(shape, block, fraction, end.wrapping_sub(count), count);
+fn holds_behind<S: Shape, const N: u32>(
+    shape: S,
+    block: &[u64],
+    fraction: u64,
+    first: u32,
+    count: u32,
+) -> bool {
+    let found = holds_from::<S, N>(shape, block, fraction, first, count);
     if count > shape.window().slots && !found {
-        return holds_later::<S, N>(shape, block, fraction, end, count);
+        return holds_later::<S, N>(shape, block, fraction, first.wrapping_add(count), count);
     }
     found
 }
@@ -232,7 +238,7 @@ fn holds_from<S: Shape, const N: u32>(
     count: u32,
 ) -> bool {
     let (width, window) = (shape.remainder_bits(), shape.window());
-    let stored = block::remainders_from(shape, block, first & 63);
+    let stored = block::remainders_from(shape, block, first);
     // At most 57 bits.
     let wanted = (1_u64.wrapping_shl(count.min(window.slots) * width) - 1) & window.highest;
     let (mut found, mut chunk) = (0, 0);

@@ -43,7 +43,13 @@ impl Machine for Neon {
     #[inline(always)]
     fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
         if !S::BYTE_LINE {
-            return holds_behind::<S, N>(shape, block, fraction, slots);
+            return holds_behind::<S, N>(
+                shape,
+                block,
+                fraction,
+                slots.end.wrapping_sub(slots.count),
+                slots.count,
+            );
         }
         let Slots { end, count, .. } = slots;
         if count > 8 {

@@ -19,7 +19,7 @@ use crate::bits::low_mask;
 
 use super::super::block::{self, Meta};
 use super::super::geometry::{OCCUPIEDS_AT, Shape};
-use super::{Machine, Pair, Slots, open_by_words};
+use super::{Machine, Pair, Slots, holds_behind, open_by_words};
 
 /// A processor with BMI1, BMI2, POPCNT and LZCNT.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +57,11 @@ impl Machine for Avx512Any {
     #[inline(always)]
     fn first_free<S: Shape>(self, shape: S, block: &[u64], meta: Meta, from: u32) -> Option<u32> {
         self.0.first_free(shape, block, meta, from)
+    }
+
+    #[inline(always)]
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+        holds_by_mask::<S, N>(shape, block, fraction, slots.mask)
     }
 
     /// A whole line, or half of one, at once: no loop whose length would be mispredicted.
@@ -119,6 +124,12 @@ fn first_bits() -> __m512i {
     unsafe { std::mem::transmute::<[u64; 8], __m512i>(FIRST) }
 }
 
+/// [`Machine::holds`] for remainders of any width: these processors count the bits of a mask at once.
+#[inline(always)]
+fn holds_by_mask<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
+    holds_behind::<S, N>(shape, block, fraction, slots.trailing_zeros(), slots.count_ones())
+}
+
 impl Machine for Bmi2 {
     // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
@@ -139,6 +150,11 @@ impl Machine for Bmi2 {
         let first = both & both.wrapping_neg();
         let next = both ^ first;
         Pair { first, next, span: next.wrapping_sub(first), position: first.trailing_zeros() }
+    }
+
+    #[inline(always)]
+    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
+        holds_by_mask::<S, N>(shape, block, fraction, slots.mask)
     }
 }
 
