@@ -23,6 +23,10 @@ static HEAP: heap::Meter = heap::Meter;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Err(error) = args.choose_isa() {
+        eprintln!("besom-bench: {error}");
+        return ExitCode::FAILURE;
+    }
     match run(&args) {
         Ok(code) => code,
         Err(error) => {

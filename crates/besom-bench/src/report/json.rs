@@ -15,6 +15,8 @@ pub(crate) fn render(rows: &[Row]) -> serde_json::Result<String> {
 #[derive(Serialize)]
 struct Object<'a> {
     filter: &'a str,
+    /// The instruction set that besom's filters used.
+    isa: String,
     log2_slots: Option<u32>,
     load: f64,
     insert_mops: Option<f64>,
@@ -51,6 +53,7 @@ impl<'a> From<&'a Row> for Object<'a> {
         let batch_negative = figures.and_then(|figures| figures.batch_negative);
         Self {
             filter: row.filter,
+            isa: besom::Isa::active().to_string(),
             log2_slots,
             load: shape.load,
             insert_mops: median(insert),
