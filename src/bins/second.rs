@@ -70,7 +70,7 @@ impl Second {
     fn place(&self, bin: u64, entry: Entry) -> (u64, Entry) {
         let turned = turned(bin, self.class(entry), self.bins);
         // The quotient without a division: exact, since (turned + 1) · group is far below 2^64.
-        let own_bin = (u128::from(turned + 1) * u128::from(self.reciprocal) >> 64) as u64;
+        let own_bin = ((u128::from(turned + 1) * u128::from(self.reciprocal)) >> 64) as u64;
         let in_group = turned - own_bin * self.group;
         (own_bin, Entry((in_group as u32) << self.shape.entry_bits() | entry.0))
     }

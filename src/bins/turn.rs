@@ -2,7 +2,7 @@
 
 /// How far a class is turned: by multiples of the golden section of all bins, which lie far apart.
 fn turn(class: u32, bins: u64) -> u64 {
-    (u128::from(class.wrapping_mul(0x9e37_79b9)) * u128::from(bins) >> 32) as u64
+    ((u128::from(class.wrapping_mul(0x9e37_79b9)) * u128::from(bins)) >> 32) as u64
 }
 
 /// The number of a bin as the class sees it: a permutation of the bins.

@@ -106,6 +106,7 @@ struct Halves {
     high: __m256i,
 }
 
+#[expect(clippy::unused_self, reason = "it is the proof that the processor has the instructions")]
 impl Avx2 {
     #[inline(always)]
     fn load(self, line: &Line) -> Halves {

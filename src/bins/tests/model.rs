@@ -58,7 +58,7 @@ pub(super) fn print_of(shape: Shape, entry: Entry, noise: u64) -> Fingerprint {
 pub(super) fn any_entry(shape: Shape, random: &mut Random) -> Entry {
     let bits = shape.entry_bits();
     let entry = random.next() & low_mask(bits);
-    let corner = (1 << shape.tag_bits()) * 3 | random.below(4) << (bits - 3) | 5;
+    let corner = 3 << shape.tag_bits() | random.below(4) << (bits - 3) | 5;
     Entry(if random.one_in(3) { corner & low_mask(bits) } else { entry } as u32)
 }
 
@@ -103,7 +103,7 @@ fn drive(bins: u64, shape: Shape, isa: Isa, steps: usize, seed: u64) {
     }
 }
 
-/// How long the tests are that BESOM_FULL makes longer.
+/// How long the tests are that `BESOM_FULL` makes longer.
 pub(super) fn scale() -> usize {
     if std::env::var_os("BESOM_FULL").is_some() { 10 } else { 1 }
 }
