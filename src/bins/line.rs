@@ -61,6 +61,12 @@ impl Fingerprint {
         self.0 >> (PLANE_BITS - 1 - plane) & 1
     }
 
+    /// The same bit 64 times.
+    #[inline(always)]
+    fn bits(self, plane: u32) -> u64 {
+        ((self.0 << (64 - PLANE_BITS + plane)).cast_signed() >> 63).cast_unsigned()
+    }
+
     /// The further bits of the tag, the first of them the most significant.
     #[inline(always)]
     fn planes<L: Layout>(self) -> u64 {
@@ -266,7 +272,7 @@ impl Line {
         }
         let mut plane = 0;
         while plane < L::PLANES {
-            matches &= self.plane_and_above::<L>(plane) ^ print.bit(plane).wrapping_sub(1);
+            matches &= !(self.plane_and_above::<L>(plane) ^ print.bits(plane));
             plane += 1;
         }
         matches
@@ -285,7 +291,7 @@ impl Line {
         let (mut less, mut equal) = (0, u64::MAX);
         let mut plane = 0;
         while plane < L::PLANES {
-            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bit(plane).wrapping_neg());
+            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bits(plane));
             less |= equal & wanted & !stored;
             equal &= !(stored ^ wanted);
             plane += 1;

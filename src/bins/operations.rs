@@ -18,7 +18,7 @@ use super::table::{Place, Table};
 /// of another layout they would do nonsense.
 pub(super) struct Operations {
     // SAFETY: of these and all that follow: to be called on this machine only.
-    pub(super) contains: unsafe fn(&Table, u64, Fingerprint) -> bool,
+    pub(super) contains: unsafe fn(&Table, &Line, Place) -> bool,
     pub(super) contains_many: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
     pub(super) count: unsafe fn(&Table, u64, Fingerprint) -> usize,
     pub(super) insert: unsafe fn(&mut Table, u64, Fingerprint) -> Result<bool, Refused>,
@@ -109,9 +109,9 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn contains<L: Layout>(table: &Table, bin: u64, print: Fingerprint) -> bool {
-                let (found, beyond) = table.line(bin).find::<L, This>(machine(), print);
-                if beyond { found || table.overflown::<L>(bin, print) } else { found }
+            fn contains<L: Layout>(table: &Table, line: &Line, place: Place) -> bool {
+                let (found, beyond) = line.find::<L, This>(machine(), place.print);
+                if beyond { found || table.overflown::<L>(place.bin, place.print) } else { found }
             }
 
             $(#[$features])?
@@ -169,7 +169,7 @@ macro_rules! compile {
 
             $(#[$features])?
             fn contains_entry<L: Layout>(table: &Table, bin: u64, entry: Entry) -> bool {
-                contains::<L>(table, bin, entry.fingerprint::<L>())
+                contains::<L>(table, table.line(bin), Place { bin, print: entry.fingerprint::<L>() })
             }
 
             $(#[$features])?

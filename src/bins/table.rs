@@ -160,10 +160,8 @@ impl Table {
                 return found;
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains)(self, place.bin, place.print) }
+        unsafe { (self.operations.contains)(self, line, place) }
     }
 
     /// One answer for each place, as far as the bins have it; those that the next level has to be asked for are noted.

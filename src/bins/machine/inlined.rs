@@ -36,8 +36,11 @@ impl Search for InlinedBmi2 {
     #[inline(always)]
     fn count(self, bits: u64) -> u32 {
         let count: u64;
-        // SAFETY: `self` proves POPCNT, which changes one register and flags.
-        unsafe { asm!("popcnt {}, {}", lateout(reg) count, in(reg) bits, options(pure, nomem, nostack)) };
+        // SAFETY: `self` proves POPCNT, which changes one register and flags. A word has 64 bits.
+        unsafe {
+            asm!("popcnt {}, {}", lateout(reg) count, in(reg) bits, options(pure, nomem, nostack));
+            std::hint::assert_unchecked(count <= 64);
+        }
         count as u32
     }
 

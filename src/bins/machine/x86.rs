@@ -5,15 +5,14 @@
 //! functions that do.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm256_alignr_epi8, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8,
-    _mm256_load_si256, _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_permute2x128_si256,
-    _mm256_set1_epi8, _mm256_store_si256, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_load_si512,
-    _mm512_mask_permutexvar_epi8, _mm512_set1_epi8, _mm512_store_si512, _pdep_u64,
+    __m256i, _mm256_alignr_epi8, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi8, _mm256_load_si256,
+    _mm256_loadu_si256, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_permute2x128_si256, _mm256_set1_epi8,
+    _mm256_store_si256, _mm512_cmpeq_epi8_mask, _mm512_cmplt_epu8_mask, _mm512_load_si512, _mm512_set1_epi8,
+    _pdep_u64,
 };
 
-use crate::bits::low_mask;
-
 use super::super::line::Line;
+use super::inlined::InlinedAvx512;
 use super::{Machine, Search};
 
 /// A processor with AVX2, BMI1, BMI2, POPCNT and LZCNT.
@@ -57,38 +56,22 @@ impl Machine for Avx512 {
         }
     }
 
+    // As they are written down there: the compiler would make masked stores of intrinsics, which take much longer.
+
     #[inline(always)]
     fn open(self, line: &mut Line, at: u32, end: u32, byte: u8) {
-        let changed = low_mask(end) & u64::MAX << at;
-        // SAFETY: `self` proves AVX-512 BW and VBMI; a line is 64 aligned bytes.
-        unsafe {
-            let old = _mm512_load_si512(line.0.as_ptr().cast());
-            let new = _mm512_mask_permutexvar_epi8(old, changed, numbers::<-1>(), old);
-            _mm512_store_si512(line.0.as_mut_ptr().cast(), new);
-        }
-        line.0[at as usize % 64] = byte;
+        // SAFETY: `self` proves AVX-512 with all that is needed.
+        unsafe { InlinedAvx512::new() }.open(line, at, end, byte);
     }
 
     #[inline(always)]
     fn close(self, line: &mut Line, at: u32, end: u32) {
-        let changed = low_mask(end) & u64::MAX << at;
-        // SAFETY: `self` proves AVX-512 BW and VBMI; a line is 64 aligned bytes.
-        unsafe {
-            let old = _mm512_load_si512(line.0.as_ptr().cast());
-            let new = _mm512_mask_permutexvar_epi8(old, changed, numbers::<1>(), old);
-            _mm512_store_si512(line.0.as_mut_ptr().cast(), new);
-        }
-        line.0[end as usize - 1] = 0;
+        // SAFETY: as in `open`.
+        unsafe { InlinedAvx512::new() }.close(line, at, end);
     }
 }
 
-/// For each byte of a line the number of the one `BY` places further on, wrapping around.
-#[inline(always)]
-fn numbers<const BY: isize>() -> __m512i {
-    // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
-    unsafe { std::mem::transmute::<[u8; 64], __m512i>(numbered(BY)) }
-}
-
+/// For each byte of a line the number of the one so many places further on, wrapping around.
 pub(super) const fn numbered(by: isize) -> [u8; 64] {
     let mut numbers = [0; 64];
     let mut byte = 0;
@@ -106,7 +89,7 @@ struct Halves {
     high: __m256i,
 }
 
-#[expect(clippy::unused_self, reason = "it proves that the processor has the instructions")]
+#[expect(clippy::unused_self, reason = "it is the proof that the processor has the instructions")]
 impl Avx2 {
     #[inline(always)]
     fn load(self, line: &Line) -> Halves {
