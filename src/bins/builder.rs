@@ -14,6 +14,9 @@ use super::table::Table;
 /// The share of the bins' slots that the keys of a full filter would fill, unless the builder says otherwise.
 const DEFAULT_LOAD: f64 = 0.90;
 
+/// Loads that can be asked for.
+pub(super) const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.99;
+
 /// More doublings than there are planes for.
 const MAX_DOUBLINGS: u32 = 8;
 
@@ -124,16 +127,10 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 
     /// The fewest doublings, and with them the fewest bits, that lead to what is asked for.
     fn plan(&self) -> Result<Plan, BuildError> {
-        const MIN_LOAD: f64 = 0.01;
-        const MAX_LOAD: f64 = 0.99;
         let (load, capacity) = (self.load, self.capacity);
-        if !(MIN_LOAD..=MAX_LOAD).contains(&load) {
-            return Err(BuildError::OutOfRange {
-                name: "max_load",
-                value: load,
-                min: MIN_LOAD,
-                max: MAX_LOAD,
-            });
+        if !LOADS.contains(&load) {
+            let (min, max) = (*LOADS.start(), *LOADS.end());
+            return Err(BuildError::OutOfRange { name: "max_load", value: load, min, max });
         }
         if capacity == 0 {
             return Err(BuildError::ZeroCapacity);

@@ -40,12 +40,12 @@ use super::table::{Place, STEP, Table};
 /// ```
 #[derive(Debug, Clone)]
 pub struct BinFilter<H = Xxh3> {
-    table: Table,
+    pub(super) table: Table,
     hasher: H,
     capacity: usize,
-    load: f64,
+    pub(super) load: f64,
     /// How many times the table may still double. Each takes one plane from the tags.
-    doublings: u32,
+    pub(super) doublings: u32,
 }
 
 impl BinFilter<Xxh3> {

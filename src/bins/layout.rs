@@ -83,6 +83,9 @@ pub(super) struct Shape {
 /// The cut for the default rate.
 pub(super) type DefaultCut = Cut<49, 6, 1, 0>;
 
+/// The cut for a rate of 1/1000.
+pub(super) type MilliCut = Cut<40, 6, 1, 2>;
+
 /// Calls a macro with all cuts that are worth having, from the coarsest rate to the finest.
 ///
 /// Sixteen and 32 classes with tags of a byte serve 1/64 and 1/100 better than narrower tags would, which cannot be

@@ -18,6 +18,7 @@ mod line;
 mod machine;
 mod next;
 mod operations;
+mod persist;
 mod rest;
 mod second;
 mod table;

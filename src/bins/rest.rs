@@ -35,11 +35,34 @@ const FULL: usize = 15;
 /// The fewest slots: a few cache lines, beside which no bin is large.
 const MIN_SLOTS: u64 = 64;
 
+/// The most numbers that share a quotient.
+const MAX_WIDTH: u64 = 1 << *Geometry::REMAINDER_BITS.end();
+
 impl Rest {
     /// An empty one with about so many slots, for a table of so many bins.
     pub(super) fn new(bins: u64, shape: Shape, slots: u64) -> Result<Self, BuildError> {
         let (quotients, width, remainder_bits) = cut(bins, shape, slots);
         Ok(Self { table: Table::new(quotients, remainder_bits, false)?, bins, shape, width })
+    }
+
+    /// One that was there before, if a table of so many bins can have it.
+    pub(super) fn from_table(table: Table, bins: u64, shape: Shape, width: u64) -> Self {
+        Self { table, bins, shape, width }
+    }
+
+    /// Quotients and remainder bits of the table in which so many numbers share a quotient; `None` if there is none.
+    pub(super) fn measures(bins: u64, shape: Shape, width: u64) -> Option<[u64; 2]> {
+        let numbers = bins.checked_mul(1 << shape.entry_bits())?;
+        (1..=MAX_WIDTH).contains(&width).then(|| [numbers.div_ceil(width), remainder_bits(width).into()])
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// How many numbers share a quotient.
+    pub(super) fn width(&self) -> u64 {
+        self.width
     }
 
     /// The memory of such an empty one, in bits.
@@ -159,7 +182,11 @@ fn cut(bins: u64, shape: Shape, slots: u64) -> (u64, u64, u32) {
     let numbers = bins << shape.entry_bits();
     let slots = slots.clamp(MIN_SLOTS.min(numbers), numbers);
     // Rounded down, for no fewer slots than asked for.
-    let width = (numbers / slots).clamp(1, 1 << *Geometry::REMAINDER_BITS.end());
-    let remainder_bits = (64 - (width - 1).leading_zeros()).max(*Geometry::REMAINDER_BITS.start());
-    (numbers.div_ceil(width), width, remainder_bits)
+    let width = (numbers / slots).clamp(1, MAX_WIDTH);
+    (numbers.div_ceil(width), width, remainder_bits(width))
+}
+
+/// How wide remainders are if so many numbers share a quotient.
+fn remainder_bits(width: u64) -> u32 {
+    (64 - (width - 1).leading_zeros()).max(*Geometry::REMAINDER_BITS.start())
 }

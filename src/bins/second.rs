@@ -59,7 +59,21 @@ impl Second {
         let (own_bins, cut) = own_shape(bins, shape, group);
         let rest = Rest::new(own_bins, cut, own_bins / 2)?;
         let table = Table::new(own_bins, cut, Next::Rest(rest))?;
-        Ok(Self { table, bins, shape, group, reciprocal: u64::MAX / group })
+        Ok(Self::from_table(table, bins, shape, group))
+    }
+
+    /// A second level that was there before: bins and shape are those of the first level.
+    pub(super) fn from_table(table: Table, bins: u64, shape: Shape, group: u64) -> Self {
+        Self { table, bins, shape, group, reciprocal: u64::MAX / group }
+    }
+
+    pub(super) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// How many bins of the first level share one.
+    pub(super) fn group(&self) -> u64 {
+        self.group
     }
 
     fn class(&self, entry: Entry) -> u32 {
@@ -181,7 +195,7 @@ fn group_for(bins: u64, shape: Shape, keys: usize) -> u64 {
 }
 
 /// How many bins the second level has, and how their lines are cut.
-fn own_shape(bins: u64, shape: Shape, group: u64) -> (u64, Shape) {
+pub(super) fn own_shape(bins: u64, shape: Shape, group: u64) -> (u64, Shape) {
     let bits = shape.entry_bits() + group.next_power_of_two().trailing_zeros();
     // Sixteen classes of the first level leave fewer bits than the narrowest cut here has.
     let widths = bits..=shape.entry_bits() + GROUP_BITS;

@@ -8,7 +8,9 @@ use crate::bits::{AlignedWords, Isa, prefetch};
 use crate::{BuildError, Digest, InvariantError, error::ensure};
 
 use super::ahead::Doubts;
-use super::layout::{DefaultCut, Layout, Shape};
+#[cfg(target_arch = "x86_64")]
+use super::layout::{DefaultCut, MilliCut};
+use super::layout::{Layout, Shape};
 use super::line::{Entry, Fingerprint, Line};
 use super::machine::Machine;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +21,9 @@ use super::operations::{Batch, Operations};
 /// How many places the operations on many keys take at once: the machine is chosen once for so many.
 pub(super) const STEP: usize = 8;
 
+/// The words of a line.
+pub(super) const WORDS: u64 = 8;
+
 /// A compact multiset of (bin, class, tag). See the [module](self).
 #[derive(Debug, Clone)]
 pub(super) struct Table {
@@ -28,7 +33,7 @@ pub(super) struct Table {
     /// Items in both levels.
     pub(super) len: usize,
     operations: &'static Operations,
-    /// The machine for operations that are compiled into their callers: there for the default layout.
+    /// The machine for operations that are compiled into their callers, if there is one for the layout.
     #[cfg(target_arch = "x86_64")]
     inlined: Option<Inlined>,
     shape: Shape,
@@ -51,20 +56,30 @@ impl Table {
         debug_assert!((1..=Self::MAX_BINS).contains(&bins));
         let bytes = bins as usize * size_of::<Line>();
         let words = AlignedWords::zeroed(bytes / 8).ok_or(BuildError::OutOfMemory { bytes })?;
+        let mut table = Self::from_parts(words, shape, 0, next);
+        let empty = (table.operations.empty)();
+        table.lines_mut().fill(empty);
+        Ok(table)
+    }
+
+    /// A table of so many items that was there before: these are its lines, one at least.
+    pub(super) fn from_parts(words: AlignedWords, shape: Shape, len: usize, next: Next) -> Self {
         let isa = Isa::active();
-        let operations = Operations::choose(isa, shape);
-        let mut table = Self {
+        Self {
+            bins: words.len() as u64 / WORDS,
             words,
-            bins,
-            len: 0,
-            operations,
+            len,
+            operations: Operations::choose(isa, shape),
             #[cfg(target_arch = "x86_64")]
-            inlined: inlined(isa, shape),
+            inlined: Inlined::choose(isa, shape),
             shape,
             next,
-        };
-        table.lines_mut().fill((operations.empty)());
-        Ok(table)
+        }
+    }
+
+    /// The words of all lines.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
@@ -73,7 +88,7 @@ impl Table {
         self.operations = Operations::choose(isa, self.shape);
         #[cfg(target_arch = "x86_64")]
         {
-            self.inlined = inlined(isa, self.shape);
+            self.inlined = Inlined::choose(isa, self.shape);
         }
         self.next = self.next.with_isa(isa);
         self
@@ -153,8 +168,9 @@ impl Table {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
             let (found, beyond) = match machine {
-                Inlined::Avx512(machine) => line.find::<DefaultCut, _>(machine, place.print),
-                Inlined::Bmi2(machine) => line.find::<DefaultCut, _>(machine, place.print),
+                Inlined::Default(machine) => line.find::<DefaultCut, _>(machine, place.print),
+                Inlined::Milli(machine) => line.find::<MilliCut, _>(machine, place.print),
+                Inlined::DefaultBmi2(machine) => line.find::<DefaultCut, _>(machine, place.print),
             };
             if !beyond {
                 return found;
@@ -181,11 +197,17 @@ impl Table {
     #[inline(always)]
     pub(super) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
         #[cfg(target_arch = "x86_64")]
-        if let Some(Inlined::Avx512(machine)) = self.inlined
-            && let Some(new) = self.line_mut(place.bin).insert::<DefaultCut, _>(machine, place.print)
-        {
-            self.len += 1;
-            return Ok(new);
+        if let Some(machine) = self.inlined {
+            let line = self.line_mut(place.bin);
+            let inserted = match machine {
+                Inlined::Default(machine) => line.insert::<DefaultCut, _>(machine, place.print),
+                Inlined::Milli(machine) => line.insert::<MilliCut, _>(machine, place.print),
+                Inlined::DefaultBmi2(_) => None,
+            };
+            if let Some(new) = inserted {
+                self.len += 1;
+                return Ok(new);
+            }
         }
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.insert)(self, place.bin, place.print) }
@@ -339,12 +361,6 @@ impl Table {
         }
         Ok(())
     }
-}
-
-/// The machine for operations that are compiled into their callers, if there is one for this layout.
-#[cfg(target_arch = "x86_64")]
-fn inlined(isa: Isa, shape: Shape) -> Option<Inlined> {
-    Inlined::choose(isa).filter(|_| shape == Shape::of::<DefaultCut>())
 }
 
 /// Equal items in equal bins, whatever room the next level has.

@@ -61,6 +61,30 @@ impl Adaptivity {
         self.groups.resize_with(groups, || None);
     }
 
+    /// Every block in use, and its code.
+    pub(super) fn codes(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let blocks = (0..self.in_use.len() * GROUP).filter(|&block| !self.is_plain(block));
+        blocks.map(|block| (block, self.code(block)))
+    }
+
+    /// Gives a plain block a code that comes from a file, unless no such block has it: it is not what would be
+    /// written for its entries, or these are of slots and quotients beyond the block.
+    pub(super) fn take_code(&mut self, block: usize, code: &[u8]) -> bool {
+        let entries = Entries::decode(code);
+        let slots = self.slots_per_block;
+        let in_block = entries.strings.iter().all(|entry| entry.0 < slots)
+            && entries.strings.is_sorted_by(|one, other| one.0 < other.0)
+            && entries.ghosts.iter().all(|ghost| ghost.0 < 2 * slots);
+        if !in_block || code.is_empty() || entries.encode() != code {
+            return false;
+        }
+        for (count, more) in self.counts.iter_mut().zip(entries.counts()) {
+            *count += more;
+        }
+        self.set_code(block, code);
+        true
+    }
+
     /// How many strings are not empty.
     pub(super) fn strings(&self) -> usize {
         self.counts[0]

@@ -16,6 +16,7 @@
 //! quotient whose tags agree are not told apart: a query for a random key is a false positive here with a probability
 //! below 2^-50.
 
+use crate::bits::AlignedWords;
 use crate::{BuildError, Digest};
 
 use super::secondary::equilibrium_share;
@@ -38,8 +39,8 @@ pub(super) struct YardPlace(usize);
 /// See the [module](self).
 #[derive(Debug, Clone)]
 pub(super) struct BackYard {
-    /// 0 is a free place.
-    buckets: Vec<[u64; PLACES]>,
+    /// Buckets of [`PLACES`] words, each on a cache line of its own. 0 is a free place.
+    words: AlignedWords,
     /// Quotients and tags of keys whose buckets are full; a tag of 0 is a free place.
     heap: Vec<(u64, u64)>,
     len: usize,
@@ -63,7 +64,7 @@ impl YardSize {
         let share =
             equilibrium_share(signature_bits, load) + load * load * 0.5_f64.powi(signature_bits as i32);
         let buckets = (slots as f64 * share / (FILL * PLACES as f64)).ceil() as u64;
-        buckets.max(slots.div_ceil(SLOTS_PER_BUCKET)).max(4) as usize
+        buckets.max(BackYard::fewest_buckets(slots)) as usize
     }
 
     /// The memory of the back yard, in bits.
@@ -91,11 +92,38 @@ impl BackYard {
     }
 
     fn with_buckets(count: usize) -> Result<Self, BuildError> {
-        let mut buckets: Vec<[u64; PLACES]> = Vec::new();
-        let bytes = count.saturating_mul(PLACES * 8);
-        buckets.try_reserve_exact(count).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        buckets.resize(count, [0; PLACES]);
-        Ok(Self { buckets, heap: Vec::new(), len: 0 })
+        let words = count.saturating_mul(PLACES);
+        let bytes = words.saturating_mul(8);
+        let words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
+        Ok(Self { words, heap: Vec::new(), len: 0 })
+    }
+
+    /// The back yard that these words are: whole buckets, four of them at least, and a heap, with so many keys.
+    pub(super) fn from_parts(words: AlignedWords, heap: Vec<(u64, u64)>, len: usize) -> Self {
+        Self { words, heap, len }
+    }
+
+    /// All places.
+    pub(super) fn as_words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Quotients and tags of the keys beside the buckets; a tag of 0 is a free place.
+    pub(super) fn heap(&self) -> &[(u64, u64)] {
+        &self.heap
+    }
+
+    /// The fewest buckets for so many quotients.
+    pub(super) fn fewest_buckets(slots: u64) -> u64 {
+        slots.div_ceil(SLOTS_PER_BUCKET).max(4)
+    }
+
+    fn buckets(&self) -> &[[u64; PLACES]] {
+        self.words.as_chunks().0
+    }
+
+    fn bucket_mut(&mut self, bucket: usize) -> &mut [u64; PLACES] {
+        &mut self.words.as_chunks_mut().0[bucket]
     }
 
     pub(super) fn len(&self) -> usize {
@@ -104,22 +132,22 @@ impl BackYard {
 
     /// The memory in use, in bits.
     pub(super) fn memory_bits(&self) -> usize {
-        self.buckets.len() * PLACES * 64 + self.heap.capacity() * size_of::<(u64, u64)>() * 8
+        self.words.len() * 64 + self.heap.capacity() * size_of::<(u64, u64)>() * 8
     }
 
     /// How many places the buckets have.
     fn places(&self) -> usize {
-        self.buckets.len() * PLACES
+        self.buckets().len() * PLACES
     }
 
     /// How far the second bucket of a quotient is from the first: at least 1, and never all the way round.
     fn step(&self, upper: u64) -> u64 {
         let spread = upper.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        1 + ((u128::from(spread) * (self.buckets.len() as u128 - 1)) >> 64) as u64
+        1 + ((u128::from(spread) * (self.buckets().len() as u128 - 1)) >> 64) as u64
     }
 
     fn homes(&self, quotient: u64) -> [Home; 2] {
-        let buckets = self.buckets.len() as u64;
+        let buckets = self.buckets().len() as u64;
         let (upper, first) = (quotient / buckets, quotient % buckets);
         let second = (first + self.step(upper)) % buckets;
         let head = upper << 1;
@@ -128,7 +156,7 @@ impl BackYard {
 
     /// The quotient of the key in a place of this bucket.
     fn quotient(&self, bucket: usize, place: u64) -> u64 {
-        let (buckets, upper) = (self.buckets.len() as u64, place >> 1 & 0xff);
+        let (buckets, upper) = (self.buckets().len() as u64, place >> 1 & 0xff);
         let back = if place & 1 == 1 { self.step(upper) } else { 0 };
         upper * buckets + (bucket as u64 + buckets - back) % buckets
     }
@@ -147,7 +175,7 @@ impl BackYard {
     fn matches(&self, quotient: u64, digest: Digest) -> impl Iterator<Item = YardPlace> {
         let tag = tag(digest);
         let in_bucket = move |home: Home| {
-            let places = self.buckets[home.bucket].iter().enumerate();
+            let places = self.buckets()[home.bucket].iter().enumerate();
             let found = places.filter(move |&(_, &place)| place == tag << HEAD_BITS | home.head);
             found.map(move |(place, _)| home.bucket * PLACES + place)
         };
@@ -160,7 +188,7 @@ impl BackYard {
     pub(super) fn count(&self, quotient: u64) -> usize {
         let low = (1 << HEAD_BITS) - 1;
         let keys = |home: Home| {
-            let bucket = self.buckets[home.bucket].iter();
+            let bucket = self.buckets()[home.bucket].iter();
             bucket.filter(|&&place| place != 0 && place & low == home.head).count()
         };
         let in_heap = self.heap.iter().filter(|&&(home, tag)| tag != 0 && home == quotient).count();
@@ -169,10 +197,10 @@ impl BackYard {
 
     /// A free place for a key of this quotient in one of its buckets.
     fn free_place(&self, quotient: u64) -> Option<YardPlace> {
-        let free = |home: Home| self.buckets[home.bucket].iter().filter(|&&place| place == 0).count();
+        let free = |home: Home| self.buckets()[home.bucket].iter().filter(|&&place| place == 0).count();
         let [first, second] = self.homes(quotient);
         let bucket = if free(first) >= free(second) { first.bucket } else { second.bucket };
-        let place = self.buckets[bucket].iter().position(|&place| place == 0)?;
+        let place = self.buckets()[bucket].iter().position(|&place| place == 0)?;
         Some(YardPlace(bucket * PLACES + place))
     }
 
@@ -198,7 +226,7 @@ impl BackYard {
 
     /// The same keys in half as many places again.
     fn grown(&self) -> Result<Self, BuildError> {
-        let mut grown = Self::with_buckets(self.buckets.len() + self.buckets.len().div_ceil(2))?;
+        let mut grown = Self::with_buckets(self.buckets().len() + self.buckets().len().div_ceil(2))?;
         for (quotient, tag) in self.iter() {
             let place = match grown.free_place(quotient) {
                 Some(place) => place,
@@ -226,8 +254,8 @@ impl BackYard {
         let bucket = place.0 / PLACES;
         let [first, second] = self.homes(quotient);
         let head = if bucket == first.bucket { first.head } else { second.head };
-        debug_assert!(self.buckets[bucket][place.0 % PLACES] == 0, "the place was free");
-        self.buckets[bucket][place.0 % PLACES] = tag << HEAD_BITS | head;
+        debug_assert!(self.buckets()[bucket][place.0 % PLACES] == 0, "the place was free");
+        self.bucket_mut(bucket)[place.0 % PLACES] = tag << HEAD_BITS | head;
     }
 
     /// Takes the key out of a place that has one.
@@ -240,13 +268,13 @@ impl BackYard {
             self.heap.truncate(used.map_or(0, |last| last + 1));
             return;
         }
-        debug_assert!(self.buckets[place.0 / PLACES][place.0 % PLACES] != 0, "the place had a key");
-        self.buckets[place.0 / PLACES][place.0 % PLACES] = 0;
+        debug_assert!(self.buckets()[place.0 / PLACES][place.0 % PLACES] != 0, "the place had a key");
+        self.bucket_mut(place.0 / PLACES)[place.0 % PLACES] = 0;
     }
 
     /// Quotient and tag of every key, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
-        let in_buckets = self.buckets.iter().enumerate().flat_map(move |(bucket, places)| {
+        let in_buckets = self.buckets().iter().enumerate().flat_map(move |(bucket, places)| {
             let taken = places.iter().filter(|&&place| place != 0);
             taken.map(move |&place| (self.quotient(bucket, place), place >> HEAD_BITS))
         });

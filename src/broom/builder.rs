@@ -14,13 +14,13 @@ use super::local::Local;
 const DEFAULT_LOAD: f64 = 0.90;
 
 /// Loads that can be asked for. Beyond, too many keys find no place in their section of the primary table.
-const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
+pub(super) const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.95;
 
 /// The adaptivity bits per key unless the builder says otherwise.
 pub(super) const DEFAULT_BUDGET: f64 = 0.5;
 
 /// Budgets that can be asked for.
-const BUDGETS: std::ops::RangeInclusive<f64> = 0.0..=32.0;
+pub(super) const BUDGETS: std::ops::RangeInclusive<f64> = 0.0..=32.0;
 
 /// The false-positive rate unless the builder says otherwise.
 const DEFAULT_RATE: f64 = 1.0 / 256.0;
@@ -33,7 +33,7 @@ pub(super) const LARGE: u32 = 12;
 const SIGNATURE_BITS: u32 = 8;
 
 /// Remainders that can be asked for.
-const REMAINDER_BITS: std::ops::RangeInclusive<u32> = 3..=48;
+pub(super) const REMAINDER_BITS: std::ops::RangeInclusive<u32> = 3..=48;
 
 /// Asks for a [`BroomFilter`].
 ///
@@ -146,13 +146,20 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 
     fn blueprint(&self) -> Result<Blueprint, BuildError> {
         let bits = remainder_bits(self.rate, self.load)?;
-        let table_bits = if bits >= LARGE { SIGNATURE_BITS } else { bits };
-        let remainders = Remainders { table_bits, rest_bits: bits - table_bits };
+        let remainders = Remainders::of(bits);
         if !BUDGETS.contains(&self.budget) {
             let (name, value) = ("adaptivity_budget", self.budget);
             return Err(BuildError::OutOfRange { name, value, min: *BUDGETS.start(), max: *BUDGETS.end() });
         }
         Ok(Blueprint { remainders, load: self.load, budget: self.budget })
+    }
+}
+
+impl Remainders {
+    /// How remainders of so many bits are cut.
+    pub(super) fn of(bits: u32) -> Self {
+        let table_bits = if bits >= LARGE { SIGNATURE_BITS } else { bits };
+        Self { table_bits, rest_bits: bits - table_bits }
     }
 }
 

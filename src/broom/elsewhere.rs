@@ -85,7 +85,7 @@ impl Elsewhere {
     /// Every key has a quotient below `slots`, and the counts are right.
     pub(super) fn verify(&self, slots: u64) -> Result<(), InvariantError> {
         if let Self::Secondary(secondary) = self {
-            secondary.level.verify(false)?;
+            secondary.verify()?;
         }
         let quotients = self.quotients();
         ensure!(quotients.len() == self.len(), "{} keys elsewhere, {} counted", quotients.len(), self.len());

@@ -19,6 +19,8 @@
 
 use crate::bits::{BitString, low_mask};
 
+use super::fingerprint::TAIL_BITS;
+
 /// Lower bits of distances.
 const SLOT_BITS: u32 = 2;
 const GHOST_BITS: u32 = 3;
@@ -160,7 +162,8 @@ impl<'c> Reader<'c> {
     fn entry(&mut self, low_bits: u32) -> Option<Entry> {
         let high = self.zeros()?;
         self.last += high << low_bits | self.bits(low_bits) as u32;
-        let len = self.zeros()? + 1;
+        // Only what was not written here is longer.
+        let len = self.zeros().filter(|&len| len < TAIL_BITS)? + 1;
         let low = self.bits(len.min(48));
         let high = if len > 48 { self.bits(len - 48) } else { 0 };
         let string = BitString::new(u128::from(low) | u128::from(high) << 48, len);
@@ -239,7 +242,6 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     //! Catches: entries that run into each other, a window that cuts one off, an end that is not noticed.
-    use super::super::fingerprint::TAIL_BITS;
     use super::*;
     use crate::testing::Random;
 

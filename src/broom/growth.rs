@@ -14,6 +14,8 @@
 //! `clear` or `rebuild` removes them.
 
 use crate::filter::Grouped;
+use crate::format::{FormatError, flag, in_range};
+use crate::quotient::Geometry;
 use crate::{AdaptiveError, Change, Growable, KeyHasher, Remote};
 
 use super::filter::BroomFilter;
@@ -28,6 +30,21 @@ const GROUP: usize = 256;
 pub(super) struct Leftovers {
     generation: u16,
     slots: u64,
+}
+
+impl Leftovers {
+    /// As they are written to files.
+    pub(super) fn to_numbers(leftovers: Option<Self>) -> [u64; 3] {
+        leftovers.map_or([0; 3], |left| [1, left.generation.into(), left.slots])
+    }
+
+    /// As they were written.
+    pub(super) fn from_numbers([left, generation, slots]: [u64; 3]) -> Result<Option<Self>, FormatError> {
+        let most = if flag("lists left over", left)? { Geometry::MAX_SLOTS } else { 0 };
+        let generation = in_range("generation left over", generation, 0..=most.min(u16::MAX.into()))?;
+        let slots = in_range("slots left over", slots, left..=most)?;
+        Ok((left == 1).then_some(Self { generation, slots }))
+    }
 }
 
 impl<H: KeyHasher> BroomFilter<H> {

@@ -58,6 +58,21 @@ impl Level {
         Ok(Self { table, rest, strings, longest_shift: 0 })
     }
 
+    /// A level that was there before.
+    pub(super) fn from_parts(
+        table: Table,
+        rest: Option<PackedSlots>,
+        strings: Adaptivity,
+        longest_shift: u64,
+    ) -> Self {
+        Self { table, rest, strings, longest_shift }
+    }
+
+    /// The remainders beside the table, if there are any.
+    pub(super) fn rest(&self) -> Option<&PackedSlots> {
+        self.rest.as_ref()
+    }
+
     /// The memory that [`new`](Self::new) takes, in bits.
     pub(super) fn size_in_bits(slots: u64, remainder_bits: u32, rest_bits: u32, flags: bool) -> usize {
         let TableSize { blocks, slots_per_block: per_block, bits: table } =
@@ -262,6 +277,7 @@ impl Level {
     pub(super) fn verify(&self, sections: bool) -> Result<(), InvariantError> {
         self.table.verify()?;
         self.strings.verify(&self.table)?;
+        self.rest.as_ref().map_or(Ok(()), PackedSlots::verify)?;
         for block in 0..self.table.blocks() {
             let marked = self.table.code_bits() > 0 && self.table.mark(block);
             let plain = self.table.code_bits() == 0 || self.strings.is_plain(block);
@@ -272,16 +288,19 @@ impl Level {
                 !sections || run.last < self.section_end(quotient),
                 "the run of quotient {quotient} leaves its section: {run:?}"
             );
-            for slot in run.slots() {
-                for other in run.slots().filter(|&other| other != slot) {
-                    let (a, b) = (self.stored(slot), self.stored(other));
-                    // Only keys of one digest, which nothing can tell apart, may have the same fingerprint.
-                    let twins = a.2.len() == super::fingerprint::TAIL_BITS;
-                    ensure!(
-                        (a.0, a.1) != (b.0, b.1) || twins || !a.2.is_prefix_of(b.2),
-                        "fingerprint {a:?} of quotient {quotient} is a prefix of {b:?}"
-                    );
-                }
+            // In the order of a dictionary, whatever has a prefix among the others has one right before it.
+            let mut stored: Vec<_> = run.slots().map(|slot| self.stored(slot)).collect();
+            stored.sort_unstable_by_key(|&(remainder, rest, string)| {
+                (remainder, rest, string.bits().reverse_bits(), string.len())
+            });
+            for pair in stored.windows(2) {
+                let (a, b) = (pair[0], pair[1]);
+                // Only keys of one digest, which nothing can tell apart, may have the same fingerprint.
+                let twins = a.2.len() == super::fingerprint::TAIL_BITS;
+                ensure!(
+                    (a.0, a.1) != (b.0, b.1) || twins || !a.2.is_prefix_of(b.2),
+                    "fingerprint {a:?} of quotient {quotient} is a prefix of {b:?}"
+                );
             }
         }
         Ok(())

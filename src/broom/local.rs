@@ -54,7 +54,8 @@ pub(super) struct Local<H> {
 pub(super) struct Switches {
     pub(super) ghosts: bool,
     pub(super) frontier: bool,
-    /// The primary table takes keys of every quotient. Off: of seven in eight, as if the sections of the others were full.
+    /// The primary table takes every key. Off: seven in eight, whatever their quotients, as if the section were full for the
+    /// others.
     pub(super) roomy: bool,
 }
 
@@ -67,11 +68,24 @@ impl<H: KeyHasher> Local<H> {
         phase: u64,
     ) -> Result<Self, BuildError> {
         let slots = blueprint.slots(capacity)?;
-        let Blueprint { remainders, load, budget } = blueprint;
+        let Blueprint { remainders, load, .. } = blueprint;
         let primary = Level::new(slots, remainders.table_bits, remainders.rest_bits, true)?;
         let elsewhere = Elsewhere::new(&primary.table, remainders, load)?;
-        Ok(Self {
-            functions: Functions::new(hasher, slots, phase),
+        let functions = Functions::new(hasher, slots, phase);
+        Ok(Self::from_parts(blueprint, capacity, functions, primary, elsewhere))
+    }
+
+    /// A filter for so many keys that was there before.
+    pub(super) fn from_parts(
+        blueprint: Blueprint,
+        capacity: usize,
+        functions: Functions<H>,
+        primary: Level,
+        elsewhere: Elsewhere,
+    ) -> Self {
+        let Blueprint { remainders, budget, .. } = blueprint;
+        Self {
+            functions,
             primary,
             elsewhere,
             remainders,
@@ -80,7 +94,7 @@ impl<H: KeyHasher> Local<H> {
             hinted: 0,
             #[cfg(test)]
             switches: Switches { ghosts: true, frontier: true, roomy: true },
-        })
+        }
     }
 
     /// The memory that [`new`](Self::new) takes, in bits.
@@ -180,7 +194,7 @@ impl<H: KeyHasher> Local<H> {
     #[inline(always)]
     pub(super) fn insert_fresh(&mut self, place: Place, agree: &mut dyn FnMut() -> bool) -> bool {
         #[cfg(test)]
-        if !self.switches.roomy {
+        if !self.switches.roomy && self.len().is_multiple_of(8) {
             return false;
         }
         self.baseline(place).is_some_and(|baseline| self.primary.insert_fresh(baseline, agree))
@@ -192,7 +206,7 @@ impl<H: KeyHasher> Local<H> {
         let quotient = key.quotient();
         let partial = self.remainders.rest_bits > 0 && self.primary.has_partial_collision(key.baseline);
         #[cfg(test)]
-        let partial = partial || (!self.switches.roomy && quotient.is_multiple_of(8));
+        let partial = partial || (!self.switches.roomy && self.len().is_multiple_of(8));
         if !partial && self.primary.make_room(quotient, self.primary.section_end(quotient)).is_some() {
             return Ok(Room { site: Site::Primary, outgrown: None });
         }

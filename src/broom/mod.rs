@@ -79,6 +79,7 @@ mod hints;
 mod level;
 mod lists;
 mod local;
+mod persist;
 mod resync;
 mod secondary;
 #[cfg(test)]

@@ -14,9 +14,10 @@
 //!
 //! It has room for the keys that are here [under churn](EQUILIBRIUM). Should there be more, it is made half as large again.
 
-use crate::BuildError;
 use crate::bits::{BitString, low_mask};
+use crate::error::ensure;
 use crate::quotient::{Geometry, Table};
+use crate::{BuildError, InvariantError};
 
 use super::level::{Baseline, Level, SECTION};
 
@@ -82,6 +83,35 @@ impl Secondary {
     pub(super) fn size_in_bits(slots: u64, remainder_bits: u32, load: f64) -> usize {
         let cut = Cut::of(slots, remainder_bits, load);
         Level::size_in_bits(cut.slots, cut.remainder_bits(), 0, false)
+    }
+
+    /// A secondary level for a primary table of so many slots that was there before.
+    pub(super) fn from_level(level: Level, slots: u64, remainder_bits: u32) -> Self {
+        let cut = Cut { bits: fingerprint_bits(slots, remainder_bits), slots: level.table.slots() };
+        Self { level, scramble: Scramble { bits: cut.bits }, cut, primary_bits: remainder_bits }
+    }
+
+    /// Quotients of the secondary tables that a primary table of so many slots can have.
+    pub(super) fn sizes(slots: u64, remainder_bits: u32) -> std::ops::RangeInclusive<u64> {
+        let bits = fingerprint_bits(slots, remainder_bits);
+        Cut::fewest_slots(bits)..=Cut::most_slots(bits)
+    }
+
+    /// The width of remainders in one of so many quotients.
+    pub(super) fn remainder_bits(slots: u64, remainder_bits: u32, own_slots: u64) -> u32 {
+        Cut { bits: fingerprint_bits(slots, remainder_bits), slots: own_slots }.remainder_bits()
+    }
+
+    /// Every remainder lies in the range of its quotient.
+    pub(super) fn verify(&self) -> Result<(), InvariantError> {
+        self.level.verify(false)?;
+        for item in self.level.table.iter() {
+            let value = u128::from(self.cut.start(item.quotient)) + u128::from(item.remainder);
+            let fits = value >> self.cut.bits == 0
+                && self.cut.split(value as u64) == (item.quotient, item.remainder);
+            ensure!(fits, "remainder {} of secondary quotient {}", item.remainder, item.quotient);
+        }
+        Ok(())
     }
 
     /// Where the fingerprint with this primary baseline belongs.
@@ -164,15 +194,23 @@ impl PartialEq for Secondary {
     }
 }
 
+/// The bits of quotient and remainder together in a primary table of so many slots.
+fn fingerprint_bits(slots: u64, remainder_bits: u32) -> u32 {
+    (slots - 1).checked_ilog2().map_or(1, |bits| bits + 1) + remainder_bits
+}
+
 impl Cut {
     fn of(slots: u64, remainder_bits: u32, load: f64) -> Self {
-        let bits = (slots - 1).checked_ilog2().map_or(1, |bits| bits + 1) + remainder_bits;
+        let bits = fingerprint_bits(slots, remainder_bits);
         let expected = slots as f64 * equilibrium_share(remainder_bits, load);
         // Few keys vary much, and more room is made for them if need be.
         let wanted = ((expected + 3.0 * expected.sqrt()) / MAX_LOAD).ceil() as u64 + 8;
-        let fewest =
-            1_u64.checked_shl(bits.saturating_sub(*Geometry::REMAINDER_BITS.end())).unwrap_or(u64::MAX);
-        Self { bits, slots: wanted.max(fewest).min(Self::most_slots(bits)) }
+        Self { bits, slots: wanted.max(Self::fewest_slots(bits)).min(Self::most_slots(bits)) }
+    }
+
+    /// As many quotients as leave remainders that a table can have.
+    fn fewest_slots(bits: u32) -> u64 {
+        1_u64.checked_shl(bits.saturating_sub(*Geometry::REMAINDER_BITS.end())).unwrap_or(u64::MAX)
     }
 
     /// As many quotients as leave remainders of two bits.

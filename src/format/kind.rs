@@ -56,6 +56,8 @@ kinds! {
     Extension = 4, "extension";
     /// [`BroomFilter`](crate::BroomFilter).
     Broom = 5, "broom";
+    /// [`BinFilter`](crate::BinFilter).
+    Bins = 6, "bins";
     /// [`CuckooFilter`](crate::CuckooFilter).
     Cuckoo = 16, "cuckoo";
     /// [`PartialKeyCuckooFilter`](crate::PartialKeyCuckooFilter).

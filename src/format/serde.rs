@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
-    PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
-    WhitelistFilter,
+    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
+    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {
@@ -66,8 +66,10 @@ macro_rules! as_bytes {
 
 as_bytes! {
     [V: AdaptiveVariant, H: KeyHasher] AdaptiveCuckooFilter<V, H>,
+    [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,
     [H: KeyHasher] BloomFilter<H>,
+    [H: KeyHasher] BroomFilter<H>,
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,

@@ -178,6 +178,7 @@ impl Source<'_> {
         if cfg!(target_endian = "big") {
             words.iter_mut().for_each(|word| *word = word.swap_bytes());
         }
+        zeros(&words.as_bytes()[len as usize..])?;
         Ok(words)
     }
 

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
-    Adaptive, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Growable, Insert, KeyHasher,
-    MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter,
+    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
+    Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -157,13 +157,29 @@ fn adapted<F: Adaptive + Clone>(mut filter: F, repairs: u64) -> (Vec<State<F>>, 
 /// The last state once more after it has doubled.
 fn doubled<F: Adaptive + Growable + Clone>(
     (mut states, mut remote): (Vec<State<F>>, MemoryRemote),
-) -> Vec<State<F>> {
+) -> (Vec<State<F>>, MemoryRemote) {
     let State { filter, keys } = states.last().unwrap();
     let (mut filter, keys) = (filter.clone(), keys.clone());
     filter.grow(&mut remote).unwrap();
     states.push(State { filter, keys });
-    states
+    (states, remote)
 }
+
+subject!(Bins, BinFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.02, 1e-4][seed as usize % 3];
+    let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
+    let builder = BinFilter::builder().seed(seed).false_positive_rate(rate).max_load(load);
+    let builder = builder.hasher::<H>().capacity(capacity);
+    let grown = builder.clone().growable_to(2 * capacity).build();
+    let mut states = filled(builder.build().unwrap());
+    removed(&mut states);
+    if let Ok(mut filter) = grown {
+        let keys: Vec<u64> = (0..2 * capacity as u64).collect();
+        keys.iter().for_each(|key| assert!(filter.insert(key).is_ok()));
+        states.push(State { filter, keys });
+    }
+    states
+});
 
 macro_rules! adaptive_subject {
     ($name:ident, $filter:ident $(<$variant:ty>)?, $states:expr) => {
@@ -193,14 +209,14 @@ adaptive_subject!(Telescoping, TelescopingFilter, |capacity, seed| {
     let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
     let builder = TelescopingFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
     let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
-    doubled(adapted(filter, 20 * capacity as u64))
+    doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
 adaptive_subject!(TelescopingUncompressed, UncompressedTelescopingFilter, |capacity, seed| {
     let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
     let builder = UncompressedTelescopingFilter::builder().capacity(capacity).false_positive_rate(rate);
     let filter = builder.seed(seed).growable().hasher::<H>().build().unwrap();
-    doubled(adapted(filter, 5 * capacity as u64))
+    doubled(adapted(filter, 5 * capacity as u64)).0
 });
 
 adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
@@ -208,7 +224,7 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
     let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
-    doubled(adapted(filter, 20 * capacity as u64))
+    doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
 macro_rules! cuckoo_subject {
@@ -261,6 +277,14 @@ macro_rules! cascade_subject {
 cascade_subject!(AdaptiveBloom, BloomFilter, 2);
 cascade_subject!(CascadeOfQuotient, QuotientFilter, 3);
 
+adaptive_subject!(Broom, BroomFilter, |capacity, seed| {
+    // Small remainders, and large ones that go on beside the table; budgets that are kept and that are used up.
+    let (rate, budget) = [(0.1, 0.5), (0.01, 4.0), (1e-4, 0.1)][seed as usize % 3];
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let filter = builder.adaptivity_budget(budget).hasher::<H>().build().unwrap();
+    rehashed(doubled(adapted(filter, 20 * capacity as u64)))
+});
+
 subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
     let builder = WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -280,7 +304,7 @@ macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist)
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom Bins)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*

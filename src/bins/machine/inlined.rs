@@ -2,7 +2,7 @@
 //!
 //! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
 //! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
-//! line of the default layout, exist in this form too.
+//! line of the layouts for the default rate and for 1/1000, exist in this form too.
 //!
 //! Of the vector registers, only the upper sixteen are used in this way: they leave no state behind that would slow down code
 //! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
@@ -12,6 +12,7 @@ use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_ep
 
 use crate::bits::{Isa, low_mask};
 
+use super::super::layout::{DefaultCut, MilliCut, Shape};
 use super::super::line::Line;
 use super::x86::numbered;
 use super::{Machine, Search};
@@ -171,23 +172,28 @@ impl Machine for InlinedAvx512 {
     }
 }
 
-/// The machine that the operations on one key in a line of the default layout are compiled for.
+/// The machine that the operations on one key are compiled into their callers for, and the layout.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum Inlined {
-    /// For queries and insertions.
-    Avx512(InlinedAvx512),
-    /// For queries.
-    Bmi2(InlinedBmi2),
+    /// Queries and insertions of the default layout.
+    Default(InlinedAvx512),
+    /// Those of the layout for a rate of 1/1000.
+    Milli(InlinedAvx512),
+    /// Queries of the default layout.
+    DefaultBmi2(InlinedBmi2),
 }
 
 impl Inlined {
-    /// The one for an instruction set, which must be at most what the processor has.
-    pub(in super::super) fn choose(isa: Isa) -> Option<Self> {
+    /// The one for a layout and an instruction set, which must be at most what the processor has.
+    pub(in super::super) fn choose(isa: Isa, shape: Shape) -> Option<Self> {
+        let (default, milli) = (shape == Shape::of::<DefaultCut>(), shape == Shape::of::<MilliCut>());
         match isa {
             // SAFETY: the processor has AVX-512, and what it includes.
-            Isa::Avx512 => Some(Self::Avx512(unsafe { InlinedAvx512::new() })),
+            Isa::Avx512 if default => Some(Self::Default(unsafe { InlinedAvx512::new() })),
+            // SAFETY: as above.
+            Isa::Avx512 if milli => Some(Self::Milli(unsafe { InlinedAvx512::new() })),
             // SAFETY: the processor has AVX2 and, with it, BMI2.
-            Isa::Avx2 => Some(Self::Bmi2(unsafe { InlinedBmi2::new() })),
+            Isa::Avx2 if default => Some(Self::DefaultBmi2(unsafe { InlinedBmi2::new() })),
             _ => None,
         }
     }

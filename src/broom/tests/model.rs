@@ -183,6 +183,17 @@ fn the_secondary_level_keeps_all_promises() {
 }
 
 #[test]
+fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
+    for (seed, blueprint) in [(8, small(3, 0.9)), (9, large(2, 2, 0.6))] {
+        let mut pair = Pair::new(blueprint, 120, seed);
+        pair.filter.local.switches.roomy = false;
+        let pair = drive_on(pair, seed, 4_000);
+        assert_eq!(pair.returned, 0, "repaired false positives came back");
+        assert!(pair.most_elsewhere >= 10, "{}", pair.most_elsewhere);
+    }
+}
+
+#[test]
 fn within_the_budget_no_repaired_false_positive_ever_comes_back() {
     for (seed, blueprint) in [(6, small(3, 0.9)), (7, large(2, 2, 0.6))] {
         let pair = drive(Blueprint { budget: 8.0, ..blueprint }, 120, seed, 3_000);

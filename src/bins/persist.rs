@@ -1,0 +1,104 @@
+//! Filters on bins in files.
+//!
+//! ```text
+//! parameters  bins, slots of a bin, bits of class and tag, load (as bits of floating point), doublings that are left
+//! section     the lines of the first level
+//! section     keys in the second level, bins that share one of its lines
+//! section     the lines of the second level
+//! section     keys in the rest, numbers that share a quotient, blocks
+//! section     the blocks of the rest
+//! ```
+
+use crate::KeyHasher;
+use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, in_range, number, unsound};
+use crate::quotient;
+
+use super::builder::LOADS;
+use super::filter::BinFilter;
+use super::layout::{CUTS, GROUP_BITS, Shape};
+use super::next::Next;
+use super::rest::Rest;
+use super::second::{Second, own_shape};
+use super::table::{Table, WORDS};
+
+impl<H: KeyHasher> Persist for BinFilter<H> {
+    const KIND: Kind = Kind::Bins;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        let shape = self.table.shape();
+        encoder.parameters(&[
+            self.table.bins(),
+            shape.slots.into(),
+            shape.entry_bits().into(),
+            self.load.to_bits(),
+            self.doublings.into(),
+        ]);
+        self.table.encode(encoder)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        let [bins, slots, entry_bits, load, doublings] = decoder.parameters()?;
+        let cut = |cut: &&Shape| u64::from(cut.slots) == slots && u64::from(cut.entry_bits()) == entry_bits;
+        let Some(&shape) = CUTS.iter().find(cut) else {
+            return Err(unsound(format!("bins of {slots} slots with {entry_bits} bits of class and tag")));
+        };
+        let (load, doublings) =
+            (f64::from_bits(load), in_range("doublings left", doublings, 0..=u8::MAX.into())?);
+        if !LOADS.contains(&load) || shape.after(doublings).is_none() {
+            return Err(unsound(format!("{slots} slots at load {load} that double {doublings} times")));
+        }
+        let (hasher, len, capacity) = (decoder.hasher()?, decoder.len()?, decoder.capacity()?);
+        let bins = in_range::<u64>("bins", bins, 1..=Table::MAX_BINS >> doublings)?;
+        in_range::<u64>("capacity", capacity as u64, 1..=bins.saturating_mul(slots))?;
+        let words = decoder.words(bins * WORDS)?;
+        let second = Second::decode(decoder, bins, shape)?;
+        let table = Table::from_parts(words, shape, len, Next::Second(Box::new(second)));
+        Ok(Self::from_parts(table, hasher, capacity, load, doublings))
+    }
+}
+
+impl Table {
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        encoder.words(self.words())?;
+        match &self.next {
+            Next::Second(second) => {
+                encoder.words(&[second.len() as u64, second.group()])?;
+                second.table().encode(encoder)
+            }
+            Next::Rest(rest) => {
+                let [.., blocks] = rest.table().measures();
+                encoder.words(&[rest.len() as u64, rest.width(), blocks])?;
+                rest.table().encode(encoder)
+            }
+        }
+    }
+}
+
+impl Second {
+    /// The second level of a first one with so many bins of this shape.
+    fn decode(decoder: &mut Decoder<'_>, bins: u64, shape: Shape) -> Result<Self, FormatError> {
+        let [len, group] = decoder.numbers()?;
+        let group = in_range("bins that share a line", group, 1..=1 << GROUP_BITS)?;
+        let (own_bins, own_shape) = own_shape(bins, shape, group);
+        if u64::from(own_shape.entry_bits()) < u64::from(shape.entry_bits()) {
+            return Err(unsound("a second level whose bins are too narrow"));
+        }
+        let words = decoder.words(own_bins * WORDS)?;
+        let rest = Rest::decode(decoder, own_bins, own_shape)?;
+        let len = number("keys in the second level", len)?;
+        Ok(Self::from_table(Table::from_parts(words, own_shape, len, Next::Rest(rest)), bins, shape, group))
+    }
+}
+
+impl Rest {
+    /// What is behind a second level of so many bins of this shape.
+    fn decode(decoder: &mut Decoder<'_>, bins: u64, shape: Shape) -> Result<Self, FormatError> {
+        let [len, width, blocks] = decoder.numbers()?;
+        let Some([quotients, bits]) = Self::measures(bins, shape, width) else {
+            return Err(FormatError::BadNumber { name: "numbers that share a quotient", value: width });
+        };
+        let len = number("keys in the rest", len)?;
+        let table = quotient::Table::decode(decoder, [quotients, bits, blocks], false, len)?;
+        Ok(Self::from_table(table, bins, shape, width))
+    }
+}
