@@ -222,8 +222,7 @@ impl Scheme for Extending {
         Doubt { block, slots }: Doubt,
         key: &HashString<'_, H>,
     ) -> bool {
-        let matching = table.matching(block, slots, key.bits(0, self.remainder_bits));
-        values.any_in_block(block, table.code(block), matching, |_, extension| {
+        values.any_in_block(table, block, slots, |_, extension| {
             extension == self.extension(extension.len(), key)
         })
     }

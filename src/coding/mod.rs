@@ -20,6 +20,7 @@
 //! Decoding goes from the first slot on and stops at the slot that was asked for.
 
 mod extensions;
+pub(crate) mod field;
 mod selectors;
 
 use std::fmt;

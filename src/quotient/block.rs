@@ -247,6 +247,18 @@ pub(crate) fn read(words: &[u64], at: u32, len: u32) -> u64 {
     value & low_mask(len)
 }
 
+/// At least `len` bits, up to 64, from one that a byte begins with, with anything above them.
+#[inline(always)]
+pub(crate) fn word_at(words: &[u64], at: u32, len: u32) -> u64 {
+    debug_assert!(at.is_multiple_of(8) && len <= 64);
+    let byte = (at / 8) as usize;
+    if cfg!(target_endian = "little") && byte + 8 <= 8 * words.len() {
+        // SAFETY: the 8 bytes from `byte` on are within the words.
+        return unsafe { words.as_ptr().cast::<u8>().add(byte).cast::<u64>().read_unaligned() };
+    }
+    read(words, at, len)
+}
+
 /// The word that begins at a byte, or the last one of the block if that begins before it.
 #[inline(always)]
 fn read_bytes(words: &[u64], byte: usize) -> u64 {

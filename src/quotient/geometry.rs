@@ -11,6 +11,8 @@
 //! r = 8 that makes 50 slots a line for a plain table (10.24 bits a slot), and 46 slots with a code of 46 bits
 //! (11.13 bits a slot) for the filters that keep a value per slot.
 
+use crate::coding::field::MIN_FIELD_BITS;
+
 /// The fields of a block, as the functions that touch bits need them.
 ///
 /// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), so that their hot functions compile to
@@ -235,8 +237,7 @@ impl Geometry {
 
     /// The shape for remainders of this width, with so much code or a little more.
     pub(crate) fn new(remainder_bits: u32, CodeShare(eighths): CodeShare) -> Self {
-        // Who has a code needs two bits of it at least.
-        let least = if eighths == 0 { 0 } else { 2 };
+        let least = if eighths == 0 { 0 } else { MIN_FIELD_BITS };
         let shape = Self::smallest(remainder_bits, |slots| (slots * eighths).div_ceil(8).clamp(least, 64));
         Self { code_eighths: eighths as u8, ..shape }
     }

@@ -1,8 +1,10 @@
 //! Queries: remainders first, values only where those leave a doubt.
 //!
 //! A stored remainder that equals none of the chunks that the query's key has cannot be the key's, whatever the
-//! slot's value. So nearly all queries are settled by comparing remainders, and where a block's code is 0 (all its
-//! values are initial) they are settled by the first chunk alone.
+//! slot's value. So nearly all queries are settled by comparing remainders; and a block's code says at a glance which slots
+//! are not repaired, for which the first chunk alone settles it.
+
+use crate::coding::field::Field;
 
 use super::block;
 use super::geometry::Shape;
@@ -18,10 +20,12 @@ impl Answer {
     pub(crate) const NO: Self = Self(0);
     /// It is there, as far as the filter can tell.
     pub(crate) const YES: Self = Self(1);
+    /// It is not there, but may be in another table: the quotient's flag is set.
+    pub(crate) const ELSEWHERE: Self = Self(2);
     /// The values have to be looked at, wherever the run lies. Every answer beyond [`YES`](Self::YES) asks.
     pub(crate) const ASK: Self = Self(1 << 63);
 
-    /// The values of these slots of the quotient's block have to be looked at: the run, which is no longer than the block.
+    /// The values of these slots of the quotient's block have to be looked at: those of its run that are in doubt.
     #[inline(always)]
     fn ask(slots: u64) -> Self {
         Self(Self::ASK.0 | slots)
@@ -33,10 +37,11 @@ impl Answer {
         self > Self::YES
     }
 
-    /// The slots of the quotient's block whose values have to be looked at; `None` if the run may lie anywhere.
+    /// The slots of the quotient's block whose values have to be looked at; `None` if the run may lie anywhere, and if nothing
+    /// has to be looked at.
     #[inline(always)]
     pub(crate) fn slots(self) -> Option<u64> {
-        Some(self.0 & !Self::ASK.0).filter(|&slots| slots != 0)
+        (self > Self::ASK).then_some(self.0 & !Self::ASK.0)
     }
 }
 
@@ -45,18 +50,19 @@ impl Answer {
 /// The simpler ones are right for fewer values, and faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// The remainder of a slot does not depend on its value, or all values are initial: asks where it is found and a
-    /// code is not 0.
+    /// The remainder of a slot does not depend on its value, or all values are initial: asks where it is found in slots
+    /// that may be repaired.
     Matching,
     /// A slot holds one of the first remainders that its key's fraction is cut into, up to this one (the first has the
-    /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found and a code is not 0.
+    /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found in a run that may be repaired, and the first
+    /// one not in a slot that is not.
     Chunks(u32),
-    /// The same, up to the last one, unless the last bit of the code is set: asks there wherever there is a run.
+    /// The same, up to the last one, unless the last bit of the code is set: asks there wherever a run may be repaired.
     UnlessSpilled,
     /// Asks wherever there is a run.
     Occupied,
-    /// Codes are flags of quotients and a mark: asks where the quotient's is set, and where the remainder is found in a
-    /// block that is marked.
+    /// Codes are flags of quotients and a mark: asks where the remainder is found in a block that is marked, and says where
+    /// it is not found but the quotient's flag is set.
     Flagged,
 }
 
@@ -117,8 +123,9 @@ impl Question for Plain {
 }
 
 /// Branches on what was found first: for a key that is not there nothing is, nearly always, and whatever waits for
-/// the answer goes on without the cache line. Codes are looked at after that: one block in twenty has one after not
-/// too many repairs, and a branch on it would be mispredicted as often.
+/// the answer goes on without the cache line. Codes are looked at after that, and not branched on but where the very slot that
+/// was found is repaired: one block in three has a code after some repairs, and a branch on it would be mispredicted
+/// as often.
 impl Question for Matching {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(
@@ -128,12 +135,16 @@ impl Question for Matching {
         fraction: u64,
     ) -> Answer {
         if !view.holds::<1>(block, slots, fraction) {
-            Answer::NO
-        } else if view.code(block) != 0 {
-            Answer::ask(slots.mask)
-        } else {
-            Answer::YES
+            return Answer::NO;
         }
+        if view.shape.code_bits() == 0 {
+            return Answer::YES;
+        }
+        let found = view.matches(block, slots, fraction);
+        if view.is_initial(block, found) || found & !view.adapted(block) != 0 {
+            return Answer::YES;
+        }
+        Answer::ask(found)
     }
 }
 
@@ -150,10 +161,10 @@ impl<const N: u32> Question for Chunks<N> {
             return Answer::NO;
         }
         // A table without codes keeps its values elsewhere.
-        if view.shape.code_bits() == 0 || view.code(block) != 0 {
+        if view.shape.code_bits() == 0 {
             return Answer::ask(slots.mask);
         }
-        Plain::part(view, block, slots, fraction)
+        view.sift(block, slots, fraction)
     }
 }
 
@@ -171,10 +182,7 @@ impl Question for UnlessSpilled {
         if !(view.holds::<ALL_CHUNKS>(block, slots, fraction) | (spilled & (slots.count != 0))) {
             return Answer::NO;
         }
-        if view.code(block) != 0 {
-            return Answer::ask(slots.mask);
-        }
-        Plain::part(view, block, slots, fraction)
+        view.sift(block, slots, fraction)
     }
 }
 
@@ -196,7 +204,7 @@ impl Question for Flagged {
         if !view.holds::<1>(block, slots, fraction) {
             Answer::NO
         } else if block::mark(view.shape, block) {
-            Answer::ASK
+            Answer::ask(view.matches(block, slots, fraction))
         } else {
             Answer::YES
         }
@@ -205,23 +213,22 @@ impl Question for Flagged {
     #[inline(always)]
     fn local<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Option<Answer> {
         let (block, in_block) = view.home(quotient)?;
-        if block::flag(view.shape, block, in_block) {
-            return Some(Answer::ASK);
-        }
-        Some(Self::part(view, block, view.run_in(block, in_block)?, fraction))
+        let answer = Self::part(view, block, view.run_in(block, in_block)?, fraction);
+        // Not branched on: one quotient in fifty has a flag.
+        let flagged = u64::from(block::flag(view.shape, block, in_block));
+        Some(if answer == Answer::NO { Answer(flagged * Answer::ELSEWHERE.0) } else { answer })
     }
 
     #[inline(always)]
     fn anywhere<S: Shape, M: Machine>(view: View<'_, S, M>, quotient: u64, fraction: u64) -> Answer {
-        if view.flag(quotient) {
-            return Answer::ASK;
-        }
         let mut answer = Answer::NO;
         view.any_part(quotient, |block, slots| {
             answer = Self::part(view, block, slots, fraction);
             answer != Answer::NO
         });
-        answer
+        // The slots are not those of the quotient's block.
+        let answer = answer.min(Answer::ASK);
+        if answer == Answer::NO && view.flag(quotient) { Answer::ELSEWHERE } else { answer }
     }
 }
 
@@ -230,6 +237,48 @@ impl<S: Shape, M: Machine> View<'_, S, M> {
     #[inline(always)]
     fn holds<const N: u32>(self, block: &[u64], slots: Slots, fraction: u64) -> bool {
         self.machine.holds::<S, N>(self.shape, block, fraction, slots)
+    }
+
+    /// Which of `slots` hold the first remainder that the fraction is cut into.
+    #[inline(always)]
+    fn matches(self, block: &[u64], slots: Slots, fraction: u64) -> u64 {
+        self.machine.matches(self.shape, block, self.shape.remainder_of(fraction), slots.mask)
+    }
+
+    /// Slots that were never repaired answer with the first remainder; of the others values have to be asked.
+    #[inline(always)]
+    fn sift(self, block: &[u64], slots: Slots, fraction: u64) -> Answer {
+        let found = self.matches(block, slots, fraction);
+        if found != 0 && self.is_initial(block, found) {
+            return Answer::YES;
+        }
+        let adapted = self.adapted(block);
+        if found & !adapted != 0 {
+            Answer::YES
+        } else if slots.mask & adapted != 0 {
+            Answer::ask(slots.mask & adapted)
+        } else {
+            Answer::NO
+        }
+    }
+
+    /// Whether the last of these slots is not repaired; `false` is no answer.
+    #[inline(always)]
+    fn is_initial(self, block: &[u64], slots: u64) -> bool {
+        let (field, block) = (self.field(), self.machine.afresh(block));
+        let from_gap = block::word_at(block, self.shape.code_at() + field.gap(), field.bits - field.gap());
+        field.is_initial(from_gap, slots)
+    }
+
+    /// The slots of a block that may be repaired.
+    #[inline(always)]
+    fn adapted(self, block: &[u64]) -> u64 {
+        self.field().adapted(self.code(block))
+    }
+
+    #[inline(always)]
+    fn field(self) -> Field {
+        Field::new(self.shape.code_at(), self.shape.code_bits())
     }
 
     /// The code of a block.

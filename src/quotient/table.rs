@@ -22,8 +22,9 @@ use crate::{BuildError, InvariantError, error::ensure};
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::dispatch::{Operations, Query};
 use super::geometry::{CodeShare, Geometry, Shape};
-use super::machine::{Machine, Portable};
-use super::questions::Probe;
+use super::machine::Portable;
+use super::questions::{HIGHEST_CHUNK, Probe};
+use crate::coding::field::Field;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub(crate) struct Table {
     pub(super) slots: u64,
     /// How many bits of a fraction are worth using, which follows from `slots`.
     fraction_bits: u32,
+    /// The bits of all chunks that a [`Probe`] can look for.
+    chunk_bits: u32,
     /// Blocks in memory: those of the homes, and the tail's.
     pub(super) blocks: usize,
     pub(super) len: usize,
@@ -123,8 +126,9 @@ impl Table {
     pub(super) fn from_words(words: AlignedWords, shape: Geometry, slots: u64, len: usize) -> Self {
         let operations = Operations::choose(Isa::active(), shape);
         let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
+        let chunk_bits = ((HIGHEST_CHUNK + 1) * shape.remainder_bits()).min(u64::BITS);
         let (query, blocks) = (operations.query(probe), words.len() / shape.words());
-        Self { words, shape, operations, query, probe, slots, fraction_bits, blocks, len }
+        Self { words, shape, operations, query, probe, slots, fraction_bits, chunk_bits, blocks, len }
     }
 
     /// How large [`new`](Self::new) makes a table.
@@ -190,11 +194,15 @@ impl Table {
         Place { quotient: (product >> 64) as u64, fraction: product as u64 }
     }
 
-    /// The same, with the other half of the hash where the fraction ends: the first 64 bits of the key's
-    /// [string](crate::hash_string), for tables whose slots hold chunks of it.
+    /// The same for tables whose slots hold chunks of the key's [string](crate::hash_string): where the fraction has fewer
+    /// bits than queries look at, it goes on with the other half of the hash.
     #[inline(always)]
     pub(crate) fn locate_string(&self, hash: u64, more: u64) -> Place {
         let Place { quotient, fraction } = self.locate(hash);
+        // The same for all queries of a table, and nearly always so: the other half need not be computed then.
+        if self.fraction_bits >= self.chunk_bits {
+            return Place { quotient, fraction };
+        }
         // In two steps, because there may be nothing to add.
         let more = more >> 1 >> (self.fraction_bits - 1);
         Place { quotient, fraction: fraction & !(u64::MAX >> 1 >> (self.fraction_bits - 1)) | more }
@@ -240,6 +248,11 @@ impl Table {
     /// How much code it was built with.
     pub(crate) fn code_share(&self) -> CodeShare {
         self.shape.code_share()
+    }
+
+    /// How the codes of filters with values are cut.
+    pub(crate) fn field(&self) -> Field {
+        Field::new(self.shape.code_at(), self.shape.code_bits())
     }
 
     /// The code of a block: 0 until it is set. The table never moves or changes it.
@@ -294,12 +307,6 @@ impl Table {
     pub(crate) fn remainder(&self, slot: u64) -> u64 {
         let (block, slot) = self.shape.split(slot);
         block::remainder(self.shape, self.block(block), slot)
-    }
-
-    /// Which of these slots of a block hold this remainder. For a few slots.
-    #[inline]
-    pub(crate) fn matching(&self, block: usize, slots: u64, remainder: u64) -> u64 {
-        Portable.matches(self.shape, self.block(block), remainder, slots)
     }
 
     /// Changes the remainder in a slot that is in use.

@@ -1,16 +1,13 @@
 //! Values in the codes of their blocks, and in a side store where they do not fit.
 //!
-//! The code field of a block, of C bits, is one of two things, which its last bit tells apart:
-//!
-//! ```text
-//! | code of the values: C − 1 bits | 0 |     0 if all of them are initial
-//! | flags: C − 1 bits              | 1 |     which of the first slots are repaired; the values are in the side store
-//! ```
+//! The code field of a block has them as [pairs](crate::coding::field) where few are repaired, else as an arithmetic code if that fits,
+//! else as flags for the side store. It is 0 if all values are initial.
 
 use std::ops::RangeInclusive;
 
 use crate::InvariantError;
 use crate::bits::low_mask;
+use crate::coding::field::{Field, Form};
 use crate::coding::{BlockCode, Letters};
 use crate::error::ensure;
 use crate::format::{Decoder, Encoder, FormatError};
@@ -23,8 +20,7 @@ use super::{Overflow, ValueStore};
 #[derive(Debug, Clone)]
 pub(crate) struct CodedValues<L: Letters> {
     code: BlockCode<L>,
-    /// The last bit of the code field: set if the block is in the side store.
-    pub(super) spilled: u64,
+    pub(super) field: Field,
     overflow: Overflow,
     pub(super) side: SideStore,
     pub(super) adapted: usize,
@@ -34,7 +30,7 @@ pub(crate) struct CodedValues<L: Letters> {
 
 /// Where the values of one block are to be read.
 enum Place<'a> {
-    Initial,
+    Few(u64),
     Code(u64),
     Side(Record<'a>),
 }
@@ -42,12 +38,12 @@ enum Place<'a> {
 impl<L: Letters> CodedValues<L> {
     /// Initial values for all slots of `table`, which has codes.
     pub(crate) fn new(overflow: Overflow, table: &Table) -> Self {
-        let (r, slots, flags) = (table.remainder_bits(), table.slots_per_block(), table.code_bits() - 1);
-        let layout = Layout { slots, flags, strings: L::STRINGS };
-        let letters = L::for_code(r, table.code_bits(), slots);
+        let (r, slots, field) = (table.remainder_bits(), table.slots_per_block(), table.field());
+        let layout = Layout { slots, flags: field.flags(), strings: L::STRINGS };
+        let letters = L::for_code(r, field.bits, slots);
         Self {
-            code: BlockCode::new(letters, flags, L::highest_coded(r)),
-            spilled: 1 << flags,
+            code: BlockCode::new(letters, field.code_bits(), L::highest_coded(r)),
+            field,
             overflow,
             side: SideStore::new(layout),
             adapted: 0,
@@ -68,37 +64,43 @@ impl<L: Letters> CodedValues<L> {
 
     #[inline]
     fn place(&self, table: &Table, block: usize) -> Place<'_> {
-        match table.code(block) {
-            0 => Place::Initial,
-            code if code & self.spilled != 0 => Place::Side(self.record(block, code)),
-            code => Place::Code(code),
+        match self.field.form(table.code(block)) {
+            Form::Few(few) => Place::Few(few),
+            Form::Code(code) => Place::Code(code),
+            Form::Elsewhere(flags) => Place::Side(self.side.get(block, flags)),
         }
     }
 
-    /// The record of a block with this code.
-    #[inline]
-    pub(super) fn record(&self, block: usize, code: u64) -> Record<'_> {
-        self.side.get(block, code ^ self.spilled)
+    /// The code field of these values; `None` if they do not fit.
+    fn encode_field(&self, values: &[L::Letter]) -> Option<u64> {
+        let coded = |&value: &L::Letter| L::rank(value) <= self.code.highest();
+        let few = if values.iter().all(coded) { self.field.of_few::<L>(values) } else { None };
+        few.or_else(|| self.code.encode(values).map(|code| self.field.of_code(code)))
     }
 
-    /// Whether one of the block's slots, given as bits, and its value satisfy `accept`. `code` is the block's.
+    /// Whether one of the block's slots, given as bits, and its value satisfy `accept`.
     #[inline]
     pub(crate) fn any_in_block(
         &self,
+        table: &Table,
         block: usize,
-        code: u64,
         slots: u64,
         mut accept: impl FnMut(u32, L::Letter) -> bool,
     ) -> bool {
-        if code & self.spilled != 0 {
-            return self.any_spilled(block, code, slots, accept);
-        }
-        let (mut decode, mut at) = (self.code.decode(code), 0);
-        let mut rest = slots;
+        let (place, mut rest) = (self.place(table, block), slots);
+        let mut decode = match place {
+            Place::Code(code) => self.code.decode(code),
+            Place::Few(_) | Place::Side(_) => self.code.decode(0),
+        };
+        let mut at = 0;
         while rest != 0 {
             let slot = rest.trailing_zeros();
             rest &= rest - 1;
-            let value = decode.nth((slot - at) as usize).unwrap_or_default();
+            let value = match &place {
+                Place::Few(few) => self.field.letter::<L>(*few, slot),
+                Place::Code(_) => decode.nth((slot - at) as usize).unwrap_or_default(),
+                Place::Side(record) => value_in::<L>(record, slot),
+            };
             at = slot + 1;
             if accept(slot, value) {
                 return true;
@@ -107,41 +109,15 @@ impl<L: Letters> CodedValues<L> {
         false
     }
 
-    /// The same for a block in the side store: slots that are not repaired are asked first, because the code says which
-    /// these are.
-    fn any_spilled(
-        &self,
-        block: usize,
-        code: u64,
-        slots: u64,
-        mut accept: impl FnMut(u32, L::Letter) -> bool,
-    ) -> bool {
-        let mut fresh = slots & !code & (self.spilled - 1);
-        while fresh != 0 {
-            if accept(fresh.trailing_zeros(), L::Letter::default()) {
-                return true;
-            }
-            fresh &= fresh - 1;
-        }
-        let mut rest = slots & (code | !(self.spilled - 1));
-        if rest == 0 {
-            return false;
-        }
-        let record = self.record(block, code);
-        while rest != 0 {
-            let slot = rest.trailing_zeros();
-            if accept(slot, value_in::<L>(&record, slot)) {
-                return true;
-            }
-            rest &= rest - 1;
-        }
-        false
+    /// Whether a block with this field is in the side store.
+    fn is_spilled(&self, field: u64) -> bool {
+        matches!(self.field.form(field), Form::Elsewhere(_))
     }
 
     fn count(&self, table: &Table, block: usize) -> usize {
         let initial = L::Letter::default();
         match self.place(table, block) {
-            Place::Initial => 0,
+            Place::Few(few) => self.field.few::<L>(few).count(),
             Place::Side(record) => record.slots().count_ones() as usize,
             Place::Code(code) => {
                 let values = self.code.decode(code).take(table.slots_per_block() as usize);
@@ -158,9 +134,9 @@ impl<L: Letters> CodedValues<L> {
             .filter(|entry| entry.number > 0)
             .collect();
         let slots = entries.iter().fold(0_u64, |slots, entry| slots | 1 << entry.slot);
-        let fresh = table.code(block) & self.spilled == 0;
+        let fresh = !self.is_spilled(table.code(block));
         self.side.set(block, table.blocks(), Some(&entries));
-        table.set_code(block, slots & (self.spilled - 1) | self.spilled);
+        table.set_code(block, self.field.of_slots(slots));
         fresh
     }
 }
@@ -194,7 +170,9 @@ impl<L: Letters> ValueStore for CodedValues<L> {
             let last = run.last.min((block as u64 + 1) * per_block - 1);
             let mut slots = (first..=last).zip(in_block..);
             let found = match self.place(table, block) {
-                Place::Initial => slots.any(|(slot, _)| visit(slot, L::Letter::default())),
+                Place::Few(few) => {
+                    slots.any(|(slot, in_block)| visit(slot, self.field.letter::<L>(few, in_block)))
+                }
                 Place::Side(record) => {
                     slots.any(|(slot, in_block)| visit(slot, value_in::<L>(&record, in_block)))
                 }
@@ -215,7 +193,11 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         let per_block = table.slots_per_block() as usize;
         let first = values.len();
         match self.place(table, block) {
-            Place::Initial => {}
+            Place::Few(few) => {
+                values.resize(first + per_block, L::Letter::default());
+                let pairs = self.field.few::<L>(few).filter(|pair| (pair.0 as usize) < per_block);
+                pairs.for_each(|(slot, letter)| values[first + slot as usize] = letter);
+            }
             Place::Code(code) => values.extend(self.code.decode(code).take(per_block)),
             Place::Side(record) => {
                 for entry in record.entries() {
@@ -228,7 +210,7 @@ impl<L: Letters> ValueStore for CodedValues<L> {
     }
 
     fn fits(&self, values: &[L::Letter]) -> bool {
-        self.overflow == Overflow::Spill || self.code.encode(values).is_some()
+        self.overflow == Overflow::Spill || self.encode_field(values).is_some()
     }
 
     fn store(&mut self, table: &mut Table, block: usize, values: &[L::Letter]) -> bool {
@@ -236,10 +218,10 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         let adapted = values.iter().filter(|&&value| value != initial).count();
         self.adapted = self.adapted + adapted - self.count(table, block);
         self.highest = values.iter().map(|&value| L::rank(value)).fold(self.highest, u32::max);
-        match self.code.encode(values) {
-            Some(code) => {
+        match self.encode_field(values) {
+            Some(field) => {
                 self.side.set(block, table.blocks(), None);
-                table.set_code(block, code);
+                table.set_code(block, field);
                 false
             }
             None => self.spill(table, block, values),
@@ -272,7 +254,7 @@ impl<L: Letters> ValueStore for CodedValues<L> {
         for block in 0..table.blocks() {
             let code = table.code(block);
             values.clear();
-            let is_spilled = code & self.spilled != 0;
+            let is_spilled = self.is_spilled(code);
             ensure!(
                 self.side.has(block) == is_spilled,
                 "block {block} has the code {code:#x}, its values not"
@@ -280,11 +262,12 @@ impl<L: Letters> ValueStore for CodedValues<L> {
             self.load(table, block, &mut values);
             adapted += self.count(table, block);
             highest = values.iter().map(|&value| L::rank(value)).fold(highest, u32::max);
-            let encoded = self.code.encode(&values);
+            let encoded = self.encode_field(&values);
             if is_spilled {
                 spilled += 1;
                 ensure!(encoded.is_none(), "block {block} is in the side store, but fits into its code");
-                let repaired = self.record(block, code).slots();
+                let Place::Side(record) = self.place(table, block) else { continue };
+                let repaired = record.slots();
                 ensure!(
                     repaired & low_mask(table.slots_per_block()) == repaired,
                     "block {block} is too long"

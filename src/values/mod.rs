@@ -140,21 +140,21 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// How much the remainders can tell while the slots have these values.
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe;
 
-    /// Whether some slot of the run accepts the key, by remainders and values.
+    /// Whether some slot of these accepts the key, by remainders and values.
     fn settle<H: KeyHasher>(
         &self,
         table: &Table,
         values: &Self::Store,
-        run: Doubt,
+        doubt: Doubt,
         key: &HashString<'_, H>,
     ) -> bool;
 }
 
-/// A run, which lies in one block, about which remainders alone did not settle whether it has a key.
+/// Slots of a run, which lies in one block: what remainders have left of it, and only values can tell whether they hold a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doubt {
     pub(crate) block: usize,
-    /// Its slots as bits of the block.
+    /// As bits of the block.
     pub(crate) slots: u64,
 }
 

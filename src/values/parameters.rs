@@ -168,6 +168,14 @@ macro_rules! forward_to_core {
                 self.core.contains_at(place, digest)
             }
 
+            /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the few
+            /// other cases the key is hashed once more.
+            #[inline(always)]
+            fn contains<K: $crate::Key + ?Sized>(&self, key: &K) -> bool {
+                let digest = || self.hasher().digest_key(key);
+                self.core.contains_at(self.core.place(digest()), digest)
+            }
+
             fn len(&self) -> usize {
                 self.core.len()
             }

@@ -70,7 +70,8 @@ impl<L: Letters> CodedValues<L> {
     pub(super) fn encode_values(&self, table: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let (mut places, mut values) = (Vec::new(), Vec::new());
         for block in self.side.blocks() {
-            let record = self.record(block, table.code(block));
+            let flags = table.code(block) & low_mask(self.field.flags());
+            let record = self.side.get(block, flags);
             places.extend([block as u64, record.slots()]);
             let letters = record.entries().map(|entry| L::from_rank(entry.number, entry.bits));
             values.extend(letters.map(L::number));
@@ -106,7 +107,7 @@ impl<L: Letters> CodedValues<L> {
             in_range::<u64>("a block of the side store", block, 0..=table.blocks() as u64 - 1)?;
             in_range::<u64>("slots of the side store", slots, 1..=low_mask(table.slots_per_block()))?;
             let block = block as usize;
-            if table.code(block) != slots & (self.spilled - 1) | self.spilled {
+            if table.code(block) != self.field.of_slots(slots) {
                 return Err(unsound(format!(
                     "block {block} is in the side store, but its code says otherwise"
                 )));

@@ -32,6 +32,13 @@ pub(super) trait Machine: Copy {
     /// It must have them.
     unsafe fn new() -> Self;
 
+    /// The same block, of which the compiler does not know that it has read it. Where remainders have been compared in a
+    /// vector, it would rather take other fields out of that, which takes several times as long as to load them.
+    #[inline(always)]
+    fn afresh(self, block: &[u64]) -> &[u64] {
+        block
+    }
+
     /// The position of the set bit of `word` that has `k` (63 at most) set bits below it; 64 if there is none.
     fn select(self, word: u64, k: u32) -> u32;
 

@@ -159,6 +159,11 @@ impl Machine for Bmi2 {
 }
 
 impl Machine for Avx2 {
+    #[inline(always)]
+    fn afresh(self, block: &[u64]) -> &[u64] {
+        unknown(block)
+    }
+
     // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -269,6 +274,11 @@ fn byte_numbers(first: usize) -> __m256i {
 }
 
 impl Machine for Avx512 {
+    #[inline(always)]
+    fn afresh(self, block: &[u64]) -> &[u64] {
+        unknown(block)
+    }
+
     // SAFETY: the caller vouches for the instructions, as the trait demands.
     #[inline(always)]
     unsafe fn new() -> Self {
@@ -387,6 +397,16 @@ fn top_of_word_before() -> __m512i {
     };
     // SAFETY: the array has the 64 bytes of a vector, and any 64 bytes are one.
     unsafe { std::mem::transmute::<[u8; 64], __m512i>(TOPS) }
+}
+
+/// The same slice, of which the compiler knows nothing.
+#[inline(always)]
+fn unknown(block: &[u64]) -> &[u64] {
+    let mut words = block.as_ptr();
+    // SAFETY: no instruction at all.
+    unsafe { std::arch::asm!("/* {0} */", inout(reg) words, options(pure, nomem, nostack, preserves_flags)) };
+    // SAFETY: the pointer has not changed.
+    unsafe { std::slice::from_raw_parts(words, block.len()) }
 }
 
 /// A block of one line as such.
