@@ -158,18 +158,19 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     /// What adaptivity bits and the other level say of a query that the primary table alone does not settle.
+    #[cold]
     #[inline(never)]
-    fn contains_fully(&self, digest: Digest, place: Place) -> bool {
+    fn settle(&self, answer: Answer, digest: Digest, place: Place) -> bool {
         let local = &self.local;
         if let Elsewhere::Secondary(secondary) = &local.elsewhere {
-            let remainder = local.table().remainder_of(place.fraction);
-            let baseline = Baseline { quotient: place.quotient, remainder, rest: 0 };
-            if local.primary.has_bare(baseline) {
+            // A fingerprint without adaptivity bits is a prefix of every query that has its baseline.
+            if answer.slots().is_some_and(|slots| local.primary.any_bare(place.quotient, slots)) {
                 return true;
             }
             // A flag is nearly always set for another remainder.
-            let elsewhere = local.is_hinted(place.quotient) && secondary.may_contain(baseline);
-            if !elsewhere && !local.table().contains(baseline.quotient, remainder) {
+            let remainder = local.table().remainder_of(place.fraction);
+            let baseline = Baseline { quotient: place.quotient, remainder, rest: 0 };
+            if answer == Answer::ELSEWHERE && !secondary.may_contain(baseline) {
                 return false;
             }
         }
@@ -275,7 +276,7 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
         }
         // Where the block has no adaptivity bits, nothing but the rest of a large remainder can say otherwise.
         let settled = answer == Answer::YES && self.local.remainders.rest_bits == 0;
-        settled || self.contains_fully(digest(), place)
+        settled || self.settle(answer, digest(), place)
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the

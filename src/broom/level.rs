@@ -121,9 +121,16 @@ impl Level {
         self.collisions(baseline).find(|&slot| self.string(slot).is_prefix_of(query))
     }
 
-    /// Whether a fingerprint without adaptivity bits has this baseline: it is a prefix of every query that has it.
-    pub(super) fn has_bare(&self, baseline: Baseline) -> bool {
-        self.collisions(baseline).any(|slot| self.string(slot).is_empty())
+    /// Whether one of these slots of a quotient's block, given as bits, has no adaptivity bits.
+    pub(super) fn any_bare(&self, quotient: u64, mut slots: u64) -> bool {
+        let (block, _) = self.table.block_of(quotient);
+        while slots != 0 {
+            if self.strings.get(block, slots.trailing_zeros()).is_empty() {
+                return true;
+            }
+            slots &= slots - 1;
+        }
+        false
     }
 
     /// How many fingerprints are prefixes of the query: at most one, unless keys have the same digest.

@@ -1,8 +1,9 @@
-//! The filters of this project: one subject for all of them, and three ways to register one.
+//! The filters of this project: one subject for all of them, and four ways to register one.
 //!
 //! ```text
 //! plain("quotient", "its footnote", |shape| builder….build())
 //! adaptive("telescoping", "its footnote", |shape| builder….build())
+//! adaptive_but_for_few("broom", "its footnote", |shape| builder….build())
 //! adaptive_with_keys("swapping", "its footnote", |shape| builder….build())
 //! ```
 
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use besom::testing::NullRemote;
-use besom::{Adaptive, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote};
+use besom::{Adaptive, AdaptiveError, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote};
 
 use crate::heap;
 use crate::subject::{Adapting, BATCH, Build, Entry, Failure, Shape, Subject};
@@ -54,6 +55,28 @@ pub(crate) fn adaptive<F: Adaptive + 'static>(
                 Ok(())
             },
             // There is nothing to repair with.
+            adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(false),
+            weigh: |_| 0,
+        }))
+    });
+    Entry { bare: Some(bare), ..adaptive_with_keys(name, note, build) }
+}
+
+/// An entry for an adaptive filter that can do so but for a few keys, which it has to tell from stored ones: they are left out
+/// where the remote stores nothing.
+pub(crate) fn adaptive_but_for_few<F: Adaptive + 'static>(
+    name: &'static str,
+    note: &'static str,
+    build: impl Fn(&Shape) -> Result<F, BuildError> + Copy + 'static,
+) -> Entry {
+    let bare: Build = Box::new(move |shape| {
+        Ok(Box::new(Measured {
+            filter: build(shape)?,
+            remote: NullRemote,
+            insert: |filter: &mut F, remote: &mut NullRemote, key: &u64| match filter.insert(key, remote) {
+                Ok(_) | Err(AdaptiveError::Inconsistent { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
+            },
             adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(false),
             weigh: |_| 0,
         }))

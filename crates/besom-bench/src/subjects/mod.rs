@@ -10,7 +10,7 @@ use ::besom::{
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
-use self::besom::{adaptive, adaptive_with_keys, plain};
+use self::besom::{adaptive, adaptive_but_for_few, adaptive_with_keys, plain};
 use crate::subject::{Entry, Shape};
 
 /// An entry by the way in which it is measured, its name, the type of the filter, and what else there is to know.
@@ -62,11 +62,11 @@ pub(crate) fn all() -> Vec<Entry> {
         entry!(adaptive, "telescoping-uncompressed", UncompressedTelescopingFilter, slots),
         entry!(adaptive, "extension", ExtensionFilter, slots),
         entry!(
-            adaptive_with_keys,
+            adaptive_but_for_few,
             "broom",
             BroomFilter,
             slots,
-            "an insertion that collides reads the remote"
+            "an insertion that collides reads the remote, and is left out where that stores nothing"
         ),
         entry!(plain, "bloom", BloomFilter),
         entry!(plain, "blocked-bloom", BlockedBloomFilter),
