@@ -11,7 +11,7 @@
 //! ```
 
 use crate::bits::{BitString, low_mask};
-use crate::quotient::{Shift, Table};
+use crate::quotient::{MARKED, Shift, Table};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::entries::{self, Entries};
@@ -121,6 +121,12 @@ impl Adaptivity {
     #[inline]
     pub(super) fn is_plain(&self, block: usize) -> bool {
         self.in_use.get(block / GROUP).is_none_or(|in_use| in_use >> (block % GROUP) & 1 == 0)
+    }
+
+    /// A bit for each [`MARKED`] slots of a block: whether one of them has a string. The first one is set for ghosts too.
+    pub(super) fn marks(&self, block: usize) -> u64 {
+        let Entries { strings, ghosts } = Entries::decode(self.code(block));
+        strings.iter().fold(u64::from(!ghosts.is_empty()), |marks, string| marks | 1 << (string.0 / MARKED))
     }
 
     /// Where the bytes of a block lie in its group, or would lie; and which of the blocks in use it is.

@@ -180,10 +180,10 @@ impl Level {
         dead
     }
 
-    /// Marks those of these blocks that have strings or ghosts, so that whoever reads a block knows it.
+    /// Marks what has strings or ghosts in these blocks, so that whoever reads a block knows it.
     fn mark(&mut self, blocks: std::ops::RangeInclusive<usize>) {
         if self.table.code_bits() > 0 {
-            blocks.for_each(|block| self.table.set_mark(block, !self.strings.is_plain(block)));
+            blocks.for_each(|block| self.table.set_marks(block, self.strings.marks(block)));
         }
     }
 
@@ -286,9 +286,10 @@ impl Level {
         self.strings.verify(&self.table)?;
         self.rest.as_ref().map_or(Ok(()), PackedSlots::verify)?;
         for block in 0..self.table.blocks() {
-            let marked = self.table.code_bits() > 0 && self.table.mark(block);
-            let plain = self.table.code_bits() == 0 || self.strings.is_plain(block);
-            ensure!(marked != plain, "block {block}: is it marked? {marked}; is it plain? {plain}");
+            if self.table.code_bits() > 0 {
+                let (marks, expected) = (self.table.marks(block), self.strings.marks(block));
+                ensure!(marks == expected, "block {block} has the marks {marks:#b}, it needs {expected:#b}");
+            }
         }
         for (quotient, run) in self.table.runs() {
             ensure!(

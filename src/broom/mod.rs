@@ -54,8 +54,8 @@
 //! it adds no false positives, and ghosts and repairs hold across levels. It has room for two and a half times the keys that a
 //! queue of the section's load would leave over, which is what stays there under churn, and takes more memory if need be.
 //!
-//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere, and a mark
-//! whether the block has adaptivity bits or ghosts. So nearly every answer comes from that line, and nearly every insertion
+//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere, and marks
+//! in which sixteen slots of the block there are adaptivity bits, and whether it has ghosts. So nearly every answer comes from that line, and nearly every insertion
 //! is made in it.
 //!
 //! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole remainders

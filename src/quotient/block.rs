@@ -2,7 +2,7 @@
 
 use crate::bits::{low_mask, rank};
 
-use super::geometry::{OCCUPIEDS_AT, OFFSET_BITS, Shape};
+use super::geometry::{MARKED, OCCUPIEDS_AT, OFFSET_BITS, Shape};
 
 /// The offset that stands for itself and everything above it. No block has so many slots, so that a saturated
 /// offset says at least that none of the block's slots belongs to its own runs.
@@ -223,10 +223,16 @@ pub(crate) fn flag<S: Shape>(shape: S, block: &[u64], quotient: u32) -> bool {
     bit(block, shape.code_at(), flags, quotient.min(flags - 1))
 }
 
-/// The mark of a block.
+/// The mark of a slot and those around it.
 #[inline(always)]
-pub(crate) fn mark<S: Shape>(shape: S, block: &[u64]) -> bool {
-    bit(block, shape.code_at(), shape.flags() + 1, shape.flags())
+pub(crate) fn mark<S: Shape>(shape: S, block: &[u64], slot: u32) -> bool {
+    bit(block, shape.code_at(), shape.flags() + shape.marks(), shape.flags() + slot / MARKED)
+}
+
+/// All marks of a block.
+#[inline(always)]
+pub(crate) fn marks<S: Shape>(shape: S, block: &[u64]) -> u64 {
+    read(block, shape.code_at() + shape.flags(), shape.marks())
 }
 
 /// Reads up to 64 bits.

@@ -185,7 +185,7 @@ impl Table {
         unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
     }
 
-    /// The same for a table whose codes are flags of quotients and a mark: asks if the quotient's flag and the mark are not
+    /// The same for a table whose codes are flags of quotients and marks: asks if the quotient's flag and all marks are not
     /// set. `None` if it was not asked.
     #[inline(always)]
     pub(crate) fn insert_unflagged(

@@ -13,6 +13,9 @@
 
 use crate::coding::field::MIN_FIELD_BITS;
 
+/// The slots that share a mark.
+pub(crate) const MARKED: u32 = 16;
+
 /// The fields of a block, as the functions that touch bits need them.
 ///
 /// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), so that their hot functions compile to
@@ -77,10 +80,16 @@ pub(crate) trait Shape: Copy {
     }
 
     /// How many quotients of a block have a flag to themselves, if its code is used for flags; the last one stands
-    /// for all that follow. 0 without room for any. Behind the flags there is a bit for the mark of the block.
+    /// for all that follow. 0 without room for any. Behind the flags there are the [marks](Self::marks).
     #[inline(always)]
     fn flags(self) -> u32 {
-        (self.runends_at() - self.code_at()).saturating_sub(1).min(self.slots())
+        (self.runends_at() - self.code_at()).saturating_sub(self.marks()).min(self.slots())
+    }
+
+    /// How many marks a block has, if its code is used for flags: one for every [`MARKED`] slots.
+    #[inline(always)]
+    fn marks(self) -> u32 {
+        self.slots().div_ceil(MARKED)
     }
 
     /// The remainder of a fraction: its leading r bits.

@@ -130,7 +130,7 @@ impl Table {
         let Room { gap, run } = room(shape, machine, block, meta, in_block)?;
         let known = holds(shape, machine, block, run, remainder);
         let coded = if FLAGS {
-            block::flag(shape, block, in_block) | block::mark(shape, block)
+            block::flag(shape, block, in_block) | (block::marks(shape, block) != 0)
         } else {
             block::read(block, shape.code_at(), shape.code_bits()) != 0
         };

@@ -21,7 +21,7 @@ mod tests;
 pub use builder::QuotientFilterBuilder;
 pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
-pub(crate) use geometry::{CodeShare, Geometry};
+pub(crate) use geometry::{CodeShare, Geometry, MARKED};
 pub(crate) use insert::Agreed;
 pub(crate) use questions::{Answer, CHUNKS, HIGHEST_CHUNK, Probe};
 pub(crate) use sorted::Appender;

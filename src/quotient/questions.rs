@@ -61,8 +61,8 @@ pub(crate) enum Probe {
     UnlessSpilled,
     /// Asks wherever there is a run.
     Occupied,
-    /// Codes are flags of quotients and a mark: asks where the remainder is found in a block that is marked, and says where
-    /// it is not found but the quotient's flag is set.
+    /// Codes are flags of quotients and marks of slots: asks where the remainder is found in a slot that is marked, and says
+    /// where it is not found but the quotient's flag is set.
     Flagged,
 }
 
@@ -202,9 +202,13 @@ impl Question for Flagged {
         fraction: u64,
     ) -> Answer {
         if !view.holds::<1>(block, slots, fraction) {
-            Answer::NO
-        } else if block::mark(view.shape, block) {
-            Answer::ask(view.matches(block, slots, fraction))
+            return Answer::NO;
+        }
+        view.machine.apart();
+        let found = view.matches(block, slots, fraction);
+        // Of several slots one that is not marked is enough, and nearly always there is one alone.
+        if block::mark(view.shape, view.machine.afresh(block), found.trailing_zeros()) {
+            Answer::ask(found)
         } else {
             Answer::YES
         }

@@ -281,16 +281,16 @@ impl Table {
         block::write(self.block_mut(block), at, 1, value.into());
     }
 
-    /// The mark of a block: the bit behind the flags, in tables whose codes are used so.
+    /// The marks of a block: a bit for every [so many](super::geometry::MARKED) slots behind the flags, in tables whose codes are used so.
     #[inline]
-    pub(crate) fn mark(&self, block: usize) -> bool {
-        block::mark(self.shape, self.block(block))
+    pub(crate) fn marks(&self, block: usize) -> u64 {
+        block::marks(self.shape, self.block(block))
     }
 
-    /// Sets the mark of a block: queries that match there are to be asked about.
-    pub(crate) fn set_mark(&mut self, block: usize, value: bool) {
-        let at = self.shape.code_at() + self.shape.flags();
-        block::write(self.block_mut(block), at, 1, value.into());
+    /// Sets the marks of a block: queries that match there are to be asked about.
+    pub(crate) fn set_marks(&mut self, block: usize, marks: u64) {
+        let (at, len) = (self.shape.code_at() + self.shape.flags(), self.shape.marks());
+        block::write(self.block_mut(block), at, len, marks);
     }
 
     /// The quotients that share the flag of this one, itself included: a block may have fewer flags than

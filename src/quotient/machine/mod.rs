@@ -39,6 +39,10 @@ pub(super) trait Machine: Copy {
         block
     }
 
+    /// Keeps the compiler from computing what follows before it knows that it is needed.
+    #[inline(always)]
+    fn apart(self) {}
+
     /// The position of the set bit of `word` that has `k` (63 at most) set bits below it; 64 if there is none.
     fn select(self, word: u64, k: u32) -> u32;
 
