@@ -99,7 +99,7 @@ pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
 pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
-pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
+pub use extension::{ExtensionFilter, ExtensionFilterBuilder, Ground};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
     Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,

@@ -128,20 +128,14 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// The fewest doublings, and with them the fewest bits, that lead to what is asked for.
     fn plan(&self) -> Result<Plan, BuildError> {
         let (load, capacity) = (self.load, self.capacity);
-        if !LOADS.contains(&load) {
-            let (min, max) = (*LOADS.start(), *LOADS.end());
-            return Err(BuildError::OutOfRange { name: "max_load", value: load, min, max });
-        }
-        if capacity == 0 {
-            return Err(BuildError::ZeroCapacity);
-        }
         // A rate that cannot be met without growth cannot be met at all.
-        let fixed = Plan::new(self.rate, load, capacity, 0)?;
+        let fixed = Plan::fixed(self.rate, load, capacity, 0)?;
         let wanted = self.max_capacity.unwrap_or(capacity);
         if wanted <= capacity {
             return Ok(fixed);
         }
-        let plans = (1..MAX_DOUBLINGS).map_while(|more| Plan::new(self.rate, load, capacity, more).ok());
+        let plan = |more| Plan::new(Shape::choose(self.rate, load, more)?, load, capacity, more);
+        let plans = (1..MAX_DOUBLINGS).map_while(|more| plan(more).ok());
         let mut max = capacity;
         for plan in plans {
             max = plan.last_capacity(load);
@@ -154,15 +148,26 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 }
 
 /// What a filter begins with.
-struct Plan {
-    shape: Shape,
-    bins: u64,
+pub(super) struct Plan {
+    pub(super) shape: Shape,
+    pub(super) bins: u64,
     doublings: u32,
 }
 
 impl Plan {
-    fn new(rate: f64, load: f64, capacity: usize, doublings: u32) -> Result<Self, BuildError> {
-        let shape = Shape::choose(rate, load, doublings)?;
+    /// The plan of a filter that never doubles, with so many bits for flags in a line at least.
+    pub(super) fn fixed(rate: f64, load: f64, capacity: usize, spare: u32) -> Result<Self, BuildError> {
+        if !LOADS.contains(&load) {
+            let (min, max) = (*LOADS.start(), *LOADS.end());
+            return Err(BuildError::OutOfRange { name: "max_load", value: load, min, max });
+        }
+        if capacity == 0 {
+            return Err(BuildError::ZeroCapacity);
+        }
+        Self::new(Shape::choose_with(rate, load, 0, spare)?, load, capacity, 0)
+    }
+
+    fn new(shape: Shape, load: f64, capacity: usize, doublings: u32) -> Result<Self, BuildError> {
         let per_bin = f64::from(shape.slots) * load;
         let bins = (capacity as f64 / per_bin).ceil();
         let most = (Table::MAX_BINS >> doublings) as f64;

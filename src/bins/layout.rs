@@ -44,6 +44,21 @@ pub(super) trait Layout: Copy + 'static {
     const FULL: u64 = 1 << Self::SLOTS;
     /// All borders that a line can have.
     const BORDERS: u64 = (Self::FULL << 1).wrapping_sub(1);
+    /// The bits between the borders and the classes, which say that items have something kept beside the bins.
+    const SPARE: u32 = LINE_BITS - Self::CLASSES - 8 * Self::BORDERS_AT - (Self::SLOTS + 1);
+    /// The flag of each class, in the word that begins with the borders: one of the spare bits, which several classes share.
+    /// Nothing if there are no spare bits.
+    const FLAG_OF: [u64; 64] = {
+        let mut flags = [0; 64];
+        let mut class = 0;
+        while class < Self::CLASSES && Self::SPARE > 0 {
+            flags[class as usize] = 1 << (Self::SLOTS + 1 + class % Self::SPARE);
+            class += 1;
+        }
+        flags
+    };
+    /// All flags.
+    const FLAGS: u64 = ((1 << Self::SPARE) - 1) << (Self::SLOTS + 1);
 
     /// Fails to compile for a cut that does not fit.
     const SOUND: () = {
@@ -51,6 +66,7 @@ pub(super) trait Layout: Copy + 'static {
         assert!(8 * Self::BORDERS_AT + Self::SLOTS < LINE_BITS - Self::CLASSES);
         // Fields are read as the words that begin at their first byte.
         assert!(Self::BORDERS_AT <= 56 && Self::PLANES < 8 && (Self::PLANES == 0 || Self::SLOTS <= 56));
+        assert!(Self::SLOTS + 1 + Self::SPARE <= 64);
     };
 }
 
@@ -78,6 +94,8 @@ pub(super) struct Shape {
     pub(super) class_bits: u32,
     pub(super) bytes: u32,
     pub(super) planes: u32,
+    /// The bits of a line that are free for flags.
+    pub(super) spare: u32,
 }
 
 /// The cut for the default rate.
@@ -121,7 +139,7 @@ macro_rules! list {
         pub(super) const CUTS: &[Shape] = &[$({
             // A cut that does not fit stops the compiler here.
             let () = <Cut<$slots, $class_bits, $bytes, $planes> as Layout>::SOUND;
-            Shape { slots: $slots, class_bits: $class_bits, bytes: $bytes, planes: $planes }
+            Shape::of::<Cut<$slots, $class_bits, $bytes, $planes>>()
         }),*];
     };
 }
@@ -129,13 +147,24 @@ for_each_cut!(list);
 
 impl Shape {
     /// A cut as numbers.
-    pub(super) fn of<L: Layout>() -> Self {
-        Self { slots: L::SLOTS, class_bits: L::CLASS_BITS, bytes: L::BYTES, planes: L::PLANES }
+    pub(super) const fn of<L: Layout>() -> Self {
+        Self {
+            slots: L::SLOTS,
+            class_bits: L::CLASS_BITS,
+            bytes: L::BYTES,
+            planes: L::PLANES,
+            spare: L::SPARE,
+        }
     }
 
     /// The width of a tag.
     pub(super) fn tag_bits(self) -> u32 {
         8 * self.bytes + self.planes
+    }
+
+    /// How many bits of the digest's lower half nothing is cut from, below those of the tag's bytes.
+    pub(super) fn rest_bits(self) -> u32 {
+        56 - 8 * self.bytes
     }
 
     /// The width of class and tag.
@@ -159,7 +188,13 @@ impl Shape {
 
     /// The cut with the most slots that meets a rate at this load after so many doublings.
     pub(super) fn choose(rate: f64, load: f64, doublings: u32) -> Result<Self, BuildError> {
-        let first_level = || CUTS.iter().copied().filter(|cut| cut.entry_bits() <= ENTRY_BITS);
+        Self::choose_with(rate, load, doublings, 0)
+    }
+
+    /// The same with at least so many bits that are free for flags.
+    pub(super) fn choose_with(rate: f64, load: f64, doublings: u32, spare: u32) -> Result<Self, BuildError> {
+        let enough = |cut: &Self| cut.entry_bits() <= ENTRY_BITS && cut.spare >= spare;
+        let first_level = || CUTS.iter().copied().filter(enough);
         let last_rate = |cut: Self| cut.after(doublings).map(|last| last.rate(load));
         let meets = |cut: &Self| rate <= MAX_RATE && last_rate(*cut).is_some_and(|last| last <= rate);
         first_level().find(meets).ok_or_else(|| {

@@ -285,6 +285,38 @@ impl Line {
         (self.matches::<L, M>(machine, print) & run.slots() != 0, run.last == L::FULL)
     }
 
+    /// Which flags are set, where they stand in the word that begins with the borders.
+    #[inline(always)]
+    pub(super) fn flags<L: Layout>(&self) -> u64 {
+        self.borders_and_above::<L>() & L::FLAGS
+    }
+
+    /// Sets the flags of these classes, which are bits, and no others.
+    pub(super) fn set_flags<L: Layout>(&mut self, classes: u64) {
+        let flags = (0..64).filter(|class| classes >> class & 1 == 1).map(|class| L::FLAG_OF[class]);
+        let word = self.borders_and_above::<L>() & !L::FLAGS;
+        self.set_word(L::BORDERS_AT as usize, flags.fold(word, |word, flag| word | flag));
+    }
+
+    /// Whether the item is here; and whether that does not settle it: its run ends with a full bin, or it is here and the
+    /// flag of its class is set. Without a branch on either.
+    #[inline(always)]
+    pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
+        let class = print.class::<L>();
+        let (occupied, borders) = (self.occupied::<L>(), self.borders_and_above::<L>());
+        let run = Run::find::<L, M>(machine, occupied, borders, class);
+        let found = self.matches::<L, M>(machine, print) & run.slots() != 0;
+        let flagged = borders & L::FLAG_OF[class % 64] != 0;
+        (found, (run.last == L::FULL) | (found & flagged))
+    }
+
+    /// The slots that hold the item; and whether there may be more of it in the second level.
+    #[inline(always)]
+    pub(super) fn matching<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (u64, bool) {
+        let run = self.run::<L, M>(machine, print.class::<L>());
+        (self.matches::<L, M>(machine, print) & run.slots(), run.last == L::FULL)
+    }
+
     /// Which slots hold a smaller tag, whatever their class, and which hold the same. Bits beyond the slots mean nothing.
     #[inline(always)]
     fn compare<L: Layout, M: Machine>(&self, machine: M, print: Fingerprint) -> (u64, u64) {
@@ -312,7 +344,27 @@ impl Line {
         if self.is_full::<L>() {
             return None;
         }
-        Some(self.squeeze_in::<L, M>(machine, print, self.meta::<L>()))
+        Some(self.squeeze_in::<L, M>(machine, print, self.meta::<L>(), |_| true))
+    }
+
+    /// Inserts an item into a bin that has room and no flags, if none is equal and `admit`, which is asked at the last moment,
+    /// agrees. Whether it came so far that `admit` was asked; if not, nothing changes.
+    #[inline(always)]
+    pub(super) fn insert_new<L: Layout, M: Machine>(
+        &mut self,
+        machine: M,
+        print: Fingerprint,
+        admit: impl FnOnce() -> bool,
+    ) -> bool {
+        if self.borders_and_above::<L>() & (L::FULL | L::FLAGS) != 0 {
+            return false;
+        }
+        let mut asked = false;
+        self.squeeze_in::<L, M>(machine, print, self.meta::<L>(), |new| {
+            asked = new;
+            new && admit()
+        });
+        asked
     }
 
     /// Inserts an item into a full bin in the place of the last one, which must not be less. Whether no item was equal.
@@ -323,15 +375,26 @@ impl Line {
         let single = meta.borders >> (L::SLOTS - 1) & 1;
         meta.occupied ^= single << self.last_class::<L>();
         meta.borders = meta.borders ^ L::FULL | L::FULL >> 1;
-        self.squeeze_in::<L, M>(machine, print, meta)
+        self.squeeze_in::<L, M>(machine, print, meta, |_| true)
     }
 
-    /// Inserts an item between those that `meta` describes; what was in the last slot is dropped.
+    /// Inserts an item between those that `meta` describes; what was in the last slot is dropped. `admit` learns whether no
+    /// item is equal, which is returned too, and may still prevent it.
     #[inline(always)]
-    fn squeeze_in<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint, mut meta: Meta) -> bool {
+    fn squeeze_in<L: Layout, M: Machine>(
+        &mut self,
+        machine: M,
+        print: Fingerprint,
+        mut meta: Meta,
+        admit: impl FnOnce(bool) -> bool,
+    ) -> bool {
         let class = print.class::<L>();
         let run = Run::find::<L, M>(machine, meta.occupied, meta.borders, class);
         let (less, equal) = self.compare::<L, M>(machine, print);
+        let new = equal & run.slots() == 0;
+        if !admit(new) {
+            return new;
+        }
         let at = machine.count(run.first.wrapping_sub(1) | less & run.slots());
         let mut plane = 0;
         while plane < L::PLANES {
@@ -352,7 +415,7 @@ impl Line {
             column += 1;
         }
         self.set_meta::<L>(meta);
-        equal & run.slots() == 0
+        new
     }
 
     /// Removes an item that is equal; `false`, and nothing changes, if there is none.

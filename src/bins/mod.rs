@@ -7,11 +7,15 @@
 //! | bins, and what is behind them | `table`, `operations` (compiled per machine), `next` |
 //! | the second level, and what does not fit there | `second`, `rest`, `turn` |
 //! | whole tables | `grow` |
-//! | the filter | `filter`, `builder`, `ahead` (many keys at once) |
+//! | the plain filter | `filter`, `builder`, `ahead` (many keys at once) |
+//! | for what is kept beside the bins | `flagged` |
+//! | the extension filter | `extending` |
 
 mod ahead;
 mod builder;
+mod extending;
 mod filter;
+mod flagged;
 mod grow;
 mod layout;
 mod line;
@@ -27,4 +31,5 @@ mod tests;
 mod turn;
 
 pub use builder::BinFilterBuilder;
+pub(crate) use extending::{BinParameters, ExtendingBins};
 pub use filter::BinFilter;

@@ -27,6 +27,10 @@ pub(super) struct Operations {
     pub(super) count_entry: unsafe fn(&Table, u64, Entry) -> usize,
     pub(super) ceiling: unsafe fn(&Table, u64, Entry) -> Option<Entry>,
     pub(super) insert_entry: unsafe fn(&mut Table, u64, Entry) -> Result<bool, Refused>,
+    pub(super) find_flagged: unsafe fn(&Line, Fingerprint) -> (bool, bool),
+    pub(super) find_many_flagged: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
+    pub(super) matching: unsafe fn(&Line, Fingerprint) -> (u64, bool),
+    pub(super) insert_new: unsafe fn(&mut Line, Fingerprint, &mut dyn FnMut() -> bool) -> bool,
     pub(super) remove: unsafe fn(&mut Table, u64, Fingerprint) -> bool,
     pub(super) remove_entry: unsafe fn(&mut Table, u64, Entry) -> bool,
     /// A bin without items.
@@ -34,6 +38,12 @@ pub(super) struct Operations {
     /// Appends the items of a bin, in order.
     pub(super) entries: fn(&Line, &mut Vec<Entry>),
     pub(super) verify: fn(&Line) -> Result<(), InvariantError>,
+    /// The class and tag of a key.
+    pub(super) entry: fn(Fingerprint) -> Entry,
+    /// The flags that are set, wherever they stand.
+    pub(super) flags: fn(&Line) -> u64,
+    /// Sets the flags of the classes that are given as bits, and no others.
+    pub(super) set_flags: fn(&mut Line, u64),
 }
 
 /// How far a batch of insertions came.
@@ -93,11 +103,18 @@ macro_rules! compile {
                     count_entry: count_entry::<L>,
                     ceiling: ceiling::<L>,
                     insert_entry: insert_entry::<L>,
+                    find_flagged: find_flagged::<L>,
+                    find_many_flagged: find_many_flagged::<L>,
+                    matching: matching::<L>,
+                    insert_new: insert_new::<L>,
                     remove: remove::<L>,
                     remove_entry: remove_entry::<L>,
                     empty: Line::empty::<L>,
                     entries: Line::entries::<L>,
                     verify: Line::verify::<L>,
+                    entry: Fingerprint::entry::<L>,
+                    flags: Line::flags::<L>,
+                    set_flags: Line::set_flags::<L>,
                 }
             }
 
@@ -187,6 +204,39 @@ macro_rules! compile {
             $(#[$features])?
             fn insert_entry<L: Layout>(table: &mut Table, bin: u64, entry: Entry) -> Result<bool, Refused> {
                 insert::<L>(table, bin, entry.fingerprint::<L>())
+            }
+
+            $(#[$features])?
+            fn find_flagged<L: Layout>(line: &Line, print: Fingerprint) -> (bool, bool) {
+                line.find_flagged::<L, This>(machine(), print)
+            }
+
+            $(#[$features])?
+            fn find_many_flagged<L: Layout>(
+                table: &Table,
+                places: &[Place],
+                answers: &mut [bool],
+                doubts: &mut Doubts,
+            ) {
+                for (place, answer) in places.iter().zip(answers) {
+                    let (found, doubt) = table.line(place.bin).find_flagged::<L, This>(machine(), place.print);
+                    *answer = found;
+                    doubts.note(doubt);
+                }
+            }
+
+            $(#[$features])?
+            fn matching<L: Layout>(line: &Line, print: Fingerprint) -> (u64, bool) {
+                line.matching::<L, This>(machine(), print)
+            }
+
+            $(#[$features])?
+            fn insert_new<L: Layout>(
+                line: &mut Line,
+                print: Fingerprint,
+                admit: &mut dyn FnMut() -> bool,
+            ) -> bool {
+                line.insert_new::<L, This>(machine(), print, admit)
             }
 
             $(#[$features])?

@@ -38,10 +38,7 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
         let [bins, slots, entry_bits, load, doublings] = decoder.parameters()?;
-        let cut = |cut: &&Shape| u64::from(cut.slots) == slots && u64::from(cut.entry_bits()) == entry_bits;
-        let Some(&shape) = CUTS.iter().find(cut) else {
-            return Err(unsound(format!("bins of {slots} slots with {entry_bits} bits of class and tag")));
-        };
+        let shape = shape(slots, entry_bits)?;
         let (load, doublings) =
             (f64::from_bits(load), in_range("doublings left", doublings, 0..=u8::MAX.into())?);
         if !LOADS.contains(&load) || shape.after(doublings).is_none() {
@@ -50,15 +47,33 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
         let (hasher, len, capacity) = (decoder.hasher()?, decoder.len()?, decoder.capacity()?);
         let bins = in_range::<u64>("bins", bins, 1..=Table::MAX_BINS >> doublings)?;
         in_range::<u64>("capacity", capacity as u64, 1..=bins.saturating_mul(slots))?;
-        let words = decoder.words(bins * WORDS)?;
-        let second = Second::decode(decoder, bins, shape)?;
-        let table = Table::from_parts(words, shape, len, Next::Second(Box::new(second)));
+        let table = Table::decode(decoder, bins, shape, len)?;
         Ok(Self::from_parts(table, hasher, capacity, load, doublings))
     }
 }
 
+/// The cut with so many slots and so many bits of class and tag.
+pub(super) fn shape(slots: u64, entry_bits: u64) -> Result<Shape, FormatError> {
+    let cut = |cut: &&Shape| u64::from(cut.slots) == slots && u64::from(cut.entry_bits()) == entry_bits;
+    let found = CUTS.iter().find(cut).copied();
+    found.ok_or_else(|| unsound(format!("bins of {slots} slots with {entry_bits} bits of class and tag")))
+}
+
 impl Table {
-    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+    /// Reads a first level of so many bins, one at least and [`MAX_BINS`](Self::MAX_BINS) at most, with `len` items in all
+    /// levels.
+    pub(super) fn decode(
+        decoder: &mut Decoder<'_>,
+        bins: u64,
+        shape: Shape,
+        len: usize,
+    ) -> Result<Self, FormatError> {
+        let words = decoder.words(bins * WORDS)?;
+        let second = Second::decode(decoder, bins, shape)?;
+        Ok(Self::from_parts(words, shape, len, Next::Second(Box::new(second))))
+    }
+
+    pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         encoder.words(self.words())?;
         match &self.next {
             Next::Second(second) => {

@@ -32,10 +32,10 @@ pub(super) struct Table {
     bins: u64,
     /// Items in both levels.
     pub(super) len: usize,
-    operations: &'static Operations,
+    pub(super) operations: &'static Operations,
     /// The machine for operations that are compiled into their callers, if there is one for the layout.
     #[cfg(target_arch = "x86_64")]
-    inlined: Option<Inlined>,
+    pub(super) inlined: Option<Inlined>,
     shape: Shape,
     pub(super) next: Next,
 }
@@ -45,6 +45,20 @@ pub(super) struct Table {
 pub struct Place {
     pub(super) bin: u64,
     pub(super) print: Fingerprint,
+}
+
+impl Place {
+    /// As two numbers, the first of them the bin.
+    #[inline(always)]
+    pub(super) fn to_words(self) -> [u64; 2] {
+        [self.bin, self.print.0]
+    }
+
+    /// From the two numbers.
+    #[inline(always)]
+    pub(super) fn from_words([bin, print]: [u64; 2]) -> Self {
+        Self { bin, print: Fingerprint(print) }
+    }
 }
 
 impl Table {
@@ -156,10 +170,16 @@ impl Table {
     /// Whether the item of a digest is stored.
     #[inline(always)]
     pub(super) fn contains_digest(&self, digest: Digest) -> bool {
+        let (place, line) = self.place_and_line(digest);
+        self.contains_in(line, place)
+    }
+
+    /// Where a key belongs, and the line of that bin.
+    #[inline(always)]
+    pub(super) fn place_and_line(&self, digest: Digest) -> (Place, &Line) {
         let place = self.place(digest);
         // SAFETY: a place of this table names one of its bins: a number below 2^64 times theirs, divided by 2^64.
-        let line = unsafe { self.lines().get_unchecked(place.bin as usize) };
-        self.contains_in(line, place)
+        (place, unsafe { self.lines().get_unchecked(place.bin as usize) })
     }
 
     /// Whether the item is stored, whose bin is this line.
@@ -334,7 +354,7 @@ impl Table {
     }
 
     /// The items of a bin in the line, in order.
-    fn entries(&self, bin: u64) -> Vec<Entry> {
+    pub(super) fn entries(&self, bin: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         (self.operations.entries)(self.line(bin), &mut entries);
         entries

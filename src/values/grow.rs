@@ -17,14 +17,15 @@ use crate::quotient::{Appender, Geometry, Table, fraction_bits};
 use crate::{AdaptiveError, BuildError, Digest, FullError, KeyHasher, Remote};
 
 use super::core::Core;
-use super::list::{Addresses, List, Stale};
+use super::keys::List;
+use super::list::{Addresses, Stale};
 use super::plan::Plan;
 use super::{Scheme, ValueOf, ValueStore};
 
 /// How many doublings leave the lists where they are. A list has the keys of 8 quotients then, which is still one short
 /// read: with lists in memory a removal takes a tenth longer than from lists of 2. A renewal, which writes every key, takes
 /// three times as long as a doubling there, and happens at one in four.
-pub(super) const MAX_KEPT: u32 = 3;
+pub(crate) const MAX_KEPT: u32 = 3;
 
 /// A table of twice the size while it is being filled.
 pub(super) struct Doubling<'c, S: Scheme, H> {

@@ -10,11 +10,12 @@
 //! quotient. When lists get long, all of them are written anew under another generation (see `renew`), so that old and
 //! new ones never meet.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use crate::{AdaptiveError, Digest, KeyHasher, Remote};
 
 use super::core::Core;
+use super::keys::{List, Visit, scan_lists};
 use super::{Scheme, ValueStore};
 
 /// Where the generation begins in an address. A quotient is below [`Geometry::MAX_SLOTS`](crate::quotient::Geometry).
@@ -80,71 +81,6 @@ impl Addresses {
     }
 }
 
-/// Keys, one behind the other.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Keys {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Keys {
-    pub(super) fn push(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-    }
-
-    pub(super) fn get(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..self.ends[index]]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|index| self.get(index))
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-}
-
-/// One list of the remote.
-#[derive(Debug, Clone, Default)]
-pub(super) struct List {
-    pub(super) address: u64,
-    pub(super) keys: Keys,
-    /// The digests of the keys, by rank.
-    pub(super) digests: Vec<Digest>,
-}
-
-impl List {
-    fn begin(&mut self, address: u64) {
-        self.address = address;
-        self.keys.clear();
-        self.digests.clear();
-    }
-
-    fn push(&mut self, key: &[u8], hasher: &impl KeyHasher) {
-        self.keys.push(key);
-        self.digests.push(hasher.digest(key));
-    }
-
-    /// The rank of a key in the whole list.
-    pub(super) fn rank(&self, key: &[u8]) -> Option<usize> {
-        self.keys.iter().position(|other| other == key)
-    }
-
-    fn has_duplicates(&self) -> bool {
-        let mut keys: Vec<&[u8]> = self.keys.iter().collect();
-        keys.sort_unstable();
-        keys.windows(2).any(|pair| pair[0] == pair[1])
-    }
-}
-
 /// What a scan does with lists of other generations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
@@ -153,9 +89,6 @@ pub(super) enum Stale {
     /// They are passed over.
     Skipped,
 }
-
-/// What is done with each list of a scan.
-type Visit<'v, E> = dyn FnMut(&List) -> Result<(), AdaptiveError<E>> + 'v;
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The quotients whose keys are in the list at this address.
@@ -186,9 +119,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         address: u64,
         remote: &mut R,
     ) -> Result<List, AdaptiveError<R::Error>> {
-        let mut list = List { address, ..List::default() };
-        remote.read(address, &mut |key| list.push(key, &self.hasher)).map_err(AdaptiveError::Remote)?;
-        Ok(list)
+        List::read(address, &self.hasher, remote)
     }
 
     /// Checks that a list has exactly the keys of its slots, each once and in their order.
@@ -218,42 +149,13 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The error for a list that is not what the slots say.
     #[cold]
     pub(super) fn inconsistent<E>(&self, address: u64, found: usize) -> AdaptiveError<E> {
-        let runs = self.quotients_at(address).filter_map(|quotient| self.table.run(quotient));
-        AdaptiveError::Inconsistent { address, expected: runs.map(|run| run.len()).sum(), found }
+        AdaptiveError::Inconsistent { address, expected: self.expected_at(address), found }
     }
 
-    /// Calls `visit` with every list of a scan, in the order of addresses, whatever is in it.
-    fn scan_lists<R: Remote>(
-        &self,
-        remote: &mut R,
-        visit: &mut Visit<'_, R::Error>,
-    ) -> Result<(), AdaptiveError<R::Error>> {
-        let (mut list, mut failed) = (List::default(), None);
-        let mut take = |address: u64, key: &[u8]| {
-            if list.keys.len() > 0 && list.address != address {
-                // Addresses ascend: a list that came twice would be taken twice.
-                if address < list.address {
-                    return Err(self.inconsistent(address, 0));
-                }
-                visit(&list)?;
-                list.begin(address);
-            }
-            list.address = address;
-            list.push(key, &self.hasher);
-            Ok(())
-        };
-        let scanned = remote.scan(&mut |address, key| match take(address, key) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        scanned.map_err(AdaptiveError::Remote)?;
-        if list.keys.len() > 0 { visit(&list) } else { Ok(()) }
+    /// How many slots the keys of a list have.
+    fn expected_at(&self, address: u64) -> usize {
+        let runs = self.quotients_at(address).filter_map(|quotient| self.table.run(quotient));
+        runs.map(|run| run.len()).sum()
     }
 
     /// Calls `visit` with every list of a scan. All of them are checked, and every slot must have its key in one of them.
@@ -264,7 +166,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         visit: &mut Visit<'_, R::Error>,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut expected = self.table.runs().map(|(quotient, _)| self.addresses.of(quotient)).peekable();
-        self.scan_lists(remote, &mut |list| {
+        scan_lists(&self.hasher, |address| self.expected_at(address), remote, &mut |list| {
             if stale == Stale::Skipped && self.addresses.is_stale(list.address) {
                 return Ok(());
             }

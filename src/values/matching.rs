@@ -2,7 +2,7 @@
 
 /// For every slot of a run the key that explains it, each key for one slot at most, so that as many slots as possible have
 /// one. Slots and keys stay in each other's order wherever that is possible: most often nothing has moved.
-pub(super) fn match_slots(
+pub(crate) fn match_slots(
     slots: usize,
     keys: usize,
     explains: impl Fn(usize, usize) -> bool,

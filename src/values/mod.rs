@@ -15,6 +15,7 @@ mod coded;
 mod core;
 mod explicit;
 mod grow;
+mod keys;
 mod list;
 mod matching;
 mod parameters;
@@ -38,7 +39,12 @@ use crate::{InvariantError, KeyHasher};
 pub(crate) use self::core::Core;
 pub(crate) use coded::CodedValues;
 pub(crate) use explicit::ExplicitValues;
+pub(crate) use grow::MAX_KEPT;
+pub(crate) use keys::{List, Visit, scan_lists};
+pub(crate) use matching::match_slots;
 pub(crate) use parameters::{Parameters, code_for, common_parameters, forward_to_core};
+pub(crate) use renew::{Group, sweep};
+pub(crate) use side::{Entry, Layout, SideStore};
 
 /// What a filter does with a block whose values no longer fit into the space that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -76,6 +76,20 @@ pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
 /// The methods that the builders of filters with values have in common.
 macro_rules! common_parameters {
     (coded: $coded:expr, value_bits: $value_bits:expr) => {
+        $crate::values::common_parameters!();
+
+        /// The memory that the filter is going to take, known before it is built:
+        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
+        /// in rare cases; repairs do where a side store takes them, and growth does.
+        ///
+        /// # Errors
+        ///
+        /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
+        pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+            self.parameters.size_in_bits($coded, $value_bits)
+        }
+    };
+    () => {
         /// How many keys the filter shall hold. Any number, not only powers of two.
         pub fn capacity(mut self, keys: usize) -> Self {
             self.parameters.capacity = keys;
@@ -107,17 +121,6 @@ macro_rules! common_parameters {
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
-        }
-
-        /// The memory that the filter is going to take, known before it is built:
-        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
-        /// in rare cases; repairs do where a side store takes them, and growth does.
-        ///
-        /// # Errors
-        ///
-        /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
-        pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-            self.parameters.size_in_bits($coded, $value_bits)
         }
     };
 }

@@ -19,7 +19,7 @@ use crate::{AdaptiveError, Change, KeyHasher, Remote};
 use super::Scheme;
 use super::core::Core;
 use super::grow::Doubling;
-use super::list::{Keys, List};
+use super::keys::{Keys, List};
 
 /// Changes that go to the remote in one group; a list that is removed stays whole.
 const GROUP: usize = 256;
@@ -29,14 +29,14 @@ const PORTION: usize = 1 << 12;
 
 /// Changes that wait until there are enough of them.
 #[derive(Default)]
-struct Group {
+pub(crate) struct Group {
     keys: Keys,
     /// The address of each key, and its rank if it is to be removed.
     places: Vec<(u64, Option<usize>)>,
 }
 
 impl Group {
-    fn push<R: Remote>(
+    pub(crate) fn push<R: Remote>(
         &mut self,
         address: u64,
         key: &[u8],
@@ -72,7 +72,7 @@ impl Group {
         Ok(())
     }
 
-    fn finish<R: Remote>(mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    pub(crate) fn finish<R: Remote>(mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         self.apply_if(1, remote)
     }
 }
@@ -111,38 +111,48 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// Removes all lists of other generations.
     fn sweep<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         // In portions of a few bits per slot, so that neither memory nor the number of scans gets large.
-        let portion = PORTION.max((self.table.slots() / 16) as usize);
-        let mut after = None;
-        loop {
-            let stale = self.stale_addresses(after, portion, remote)?;
-            let mut group = Group::default();
-            for &address in &stale {
-                let list = self.read_unchecked(address, remote)?;
-                group.remove(&list, remote)?;
-            }
-            group.finish(remote)?;
-            if stale.len() < portion {
-                return Ok(());
-            }
-            after = stale.last().copied();
-        }
+        let portion = (self.table.slots() / 16) as usize;
+        sweep(&|address| self.addresses.is_stale(address), portion, &self.hasher, remote)
     }
+}
 
-    /// The first addresses behind `after` that are of other generations and have keys.
-    fn stale_addresses<R: Remote>(
-        &self,
-        after: Option<u64>,
-        count: usize,
-        remote: &mut R,
-    ) -> Result<Vec<u64>, AdaptiveError<R::Error>> {
-        let mut stale = Vec::new();
-        let visit = &mut |address: u64, _: &[u8]| {
-            if self.addresses.is_stale(address) && stale.last().copied().or(after) < Some(address) {
-                stale.push(address);
-            }
-            if stale.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        remote.scan(visit).map_err(AdaptiveError::Remote)?;
-        Ok(stale)
+/// Removes all lists whose addresses are stale, in portions of about so many.
+pub(crate) fn sweep<R: Remote>(
+    is_stale: &impl Fn(u64) -> bool,
+    portion: usize,
+    hasher: &impl KeyHasher,
+    remote: &mut R,
+) -> Result<(), AdaptiveError<R::Error>> {
+    let portion = portion.max(PORTION);
+    let mut after = None;
+    loop {
+        let stale = stale_addresses(is_stale, after, portion, remote)?;
+        let mut group = Group::default();
+        for &address in &stale {
+            group.remove(&List::read(address, hasher, remote)?, remote)?;
+        }
+        group.finish(remote)?;
+        if stale.len() < portion {
+            return Ok(());
+        }
+        after = stale.last().copied();
     }
+}
+
+/// The first addresses behind `after` that are stale and have keys.
+fn stale_addresses<R: Remote>(
+    is_stale: &impl Fn(u64) -> bool,
+    after: Option<u64>,
+    count: usize,
+    remote: &mut R,
+) -> Result<Vec<u64>, AdaptiveError<R::Error>> {
+    let mut stale = Vec::new();
+    let visit = &mut |address: u64, _: &[u8]| {
+        if is_stale(address) && stale.last().copied().or(after) < Some(address) {
+            stale.push(address);
+        }
+        if stale.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    remote.scan(visit).map_err(AdaptiveError::Remote)?;
+    Ok(stale)
 }

@@ -12,7 +12,7 @@ use crate::{AdaptiveError, Change, Digest, FullError, KeyHasher, Remote, Resync}
 
 use super::core::Core;
 use super::grow::out_of_memory;
-use super::list::List;
+use super::keys::List;
 use super::matching::match_slots;
 use super::plan::Plan;
 use super::{Scheme, ValueOf, ValueStore, blocks_of};

@@ -16,7 +16,7 @@ mod record;
 use crate::bits::{copy_bits, read_bits, write_bits};
 
 use record::Draft;
-pub(super) use record::{Entry, Layout, Record};
+pub(crate) use record::{Entry, Layout, Record};
 
 /// Blocks whose records share an allocation.
 const GROUP: usize = 16;
@@ -32,7 +32,7 @@ const RECORDS_AT: usize = GROUP * END_BITS;
 
 /// Records by block; a block has one or none.
 #[derive(Debug, Clone)]
-pub(super) struct SideStore {
+pub(crate) struct SideStore {
     layout: Layout,
     /// Groups without records have no words. None are stored behind the last that has records.
     groups: Vec<Box<[u64]>>,
@@ -43,46 +43,46 @@ pub(super) struct SideStore {
 }
 
 impl SideStore {
-    pub(super) fn new(layout: Layout) -> Self {
+    pub(crate) fn new(layout: Layout) -> Self {
         Self { layout, groups: Vec::new(), words: 0, len: 0 }
     }
 
     /// The same kind of store without records.
-    pub(super) fn emptied(&self) -> Self {
+    pub(crate) fn emptied(&self) -> Self {
         Self::new(self.layout)
     }
 
     /// How many blocks have records.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The memory in use, in bits.
-    pub(super) fn memory_bits(&self) -> usize {
+    pub(crate) fn memory_bits(&self) -> usize {
         8 * self.groups.capacity() * size_of::<Box<[u64]>>() + 64 * self.words
     }
 
     /// Whether a block has a record.
-    pub(super) fn has(&self, block: usize) -> bool {
+    pub(crate) fn has(&self, block: usize) -> bool {
         let (start, end) = span(self.group(block), block % GROUP);
         start < end
     }
 
     /// The blocks that have records, ascending.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = usize> {
         (0..self.groups.len() * GROUP).filter(|&block| self.has(block))
     }
 
     /// The record of a block, which must have one. `flags` are those of its slots that the caller keeps: see [`Layout`].
     #[inline]
-    pub(super) fn get(&self, block: usize, flags: u64) -> Record<'_> {
+    pub(crate) fn get(&self, block: usize, flags: u64) -> Record<'_> {
         let group = self.group(block);
         let start = span(group, block % GROUP).0;
         Record::new(self.layout, group, RECORDS_AT + UNIT * start, flags)
     }
 
     /// Makes, changes or removes (`None`) the record of a block, in a table of so many blocks.
-    pub(super) fn set(&mut self, block: usize, blocks: usize, entries: Option<&[Entry]>) {
+    pub(crate) fn set(&mut self, block: usize, blocks: usize, entries: Option<&[Entry]>) {
         if entries.is_none() && !self.has(block) {
             return;
         }

@@ -23,13 +23,13 @@ const BASE_BITS: u32 = 6;
 
 /// What is the same for all records of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Layout {
+pub(crate) struct Layout {
     /// The slots of a block: 63 at most.
-    pub(in super::super) slots: u32,
+    pub(crate) slots: u32,
     /// Of how many slots, from the first on, the flags are kept elsewhere.
-    pub(in super::super) flags: u32,
+    pub(crate) flags: u32,
     /// Whether a value is a string: its number is the string's length then.
-    pub(in super::super) strings: bool,
+    pub(crate) strings: bool,
 }
 
 impl Layout {
@@ -42,12 +42,12 @@ impl Layout {
 
 /// The value of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Entry {
-    pub(in super::super) slot: u32,
+pub(crate) struct Entry {
+    pub(crate) slot: u32,
     /// At least 1; below 2^16, of strings at most 62.
-    pub(in super::super) number: u32,
+    pub(crate) number: u32,
     /// So many bits; 0 in stores without strings.
-    pub(in super::super) bits: u64,
+    pub(crate) bits: u64,
 }
 
 /// A record as it is being written.
@@ -104,7 +104,7 @@ impl Draft {
 
 /// A record, to be read.
 #[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Record<'g> {
+pub(crate) struct Record<'g> {
     words: &'g [u64],
     /// The slots that have values.
     slots: u64,
@@ -129,7 +129,7 @@ impl<'g> Record<'g> {
 
     /// The slots that have values.
     #[inline]
-    pub(in super::super) fn slots(&self) -> u64 {
+    pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
 
@@ -143,7 +143,7 @@ impl<'g> Record<'g> {
 
     /// The number and the string of a slot, if it has a value.
     #[inline]
-    pub(in super::super) fn get(&self, slot: u32) -> Option<(u32, u64)> {
+    pub(crate) fn get(&self, slot: u32) -> Option<(u32, u64)> {
         if self.slots >> slot & 1 == 0 {
             return None;
         }
@@ -177,7 +177,7 @@ impl<'g> Record<'g> {
     }
 
     /// All values in the order of their slots.
-    pub(in super::super) fn entries(&self) -> impl Iterator<Item = Entry> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         let record = *self;
         let (len, mut rest) = (record.len(), record.slots);
         let mut one = record.ones_at();

@@ -1,0 +1,297 @@
+//! The extension filter on cache-line bins.
+//!
+//! A key's hash is cut into a fingerprint, which the table holds, and an endless string behind it:
+//!
+//! ```text
+//! upper half · bins     bin . planes | string …           the fraction of the product, as far as it is worth using
+//! lower half            class | tag bytes | … string      what no byte is cut from; then rehashed bits
+//! ```
+//!
+//! An item has an *extension*: the first bits of its key's string, none at first. A query is accepted by an item whose
+//! fingerprint and extension are its own. Extensions lie beside the bins, known by the ranks of their items ([`Values`]);
+//! a bin none of whose items has one takes no more memory than a plain one, and a query there reads no more than the line.
+//!
+//! | | |
+//! |---|---|
+//! | queries, and the filter as a whole | this file |
+//! | extensions by rank | `values` |
+//! | insertion, removal, repair | `update` |
+//! | the lists of the remote | `list` |
+//! | growth | `grow` |
+//! | the way back after a failure | `resync` |
+//! | files | `persist` |
+
+mod grow;
+mod list;
+mod persist;
+mod resync;
+#[cfg(test)]
+mod tests;
+mod update;
+mod values;
+
+use crate::coding::Extension;
+use crate::hash_string::HashString;
+use crate::quotient::fraction_bits;
+use crate::{
+    AdaptiveError, BuildError, Change, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
+    error::ensure,
+};
+
+use super::ahead::{Ahead, Doubts};
+use super::builder::Plan;
+use super::flagged::Items;
+use super::layout::Shape;
+use super::line::Entry;
+use super::next::Next;
+use super::second::Second;
+use super::table::{Place, STEP, Table};
+use list::Addresses;
+use values::Values;
+
+/// An extension filter on bins. See the [module](self).
+#[derive(Debug, Clone)]
+pub(crate) struct ExtendingBins<H> {
+    table: Table,
+    values: Values,
+    hasher: H,
+    capacity: usize,
+    growable: bool,
+    addresses: Addresses,
+    adaptations: u64,
+}
+
+/// What an extension filter on bins is built from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BinParameters {
+    pub(crate) capacity: usize,
+    pub(crate) rate: f64,
+    pub(crate) load: f64,
+    pub(crate) growable: bool,
+}
+
+impl BinParameters {
+    /// A line needs a bit for flags at least.
+    fn plan(self) -> Result<Plan, BuildError> {
+        Plan::fixed(self.rate, self.load, self.capacity, 1)
+    }
+
+    /// The memory of the filter before anything was repaired.
+    pub(crate) fn size_in_bits(self) -> Result<usize, BuildError> {
+        let Plan { shape, bins, .. } = self.plan()?;
+        Ok(Table::line_bits(bins) + Second::size_in_bits(bins, shape, self.capacity))
+    }
+
+    pub(crate) fn build<H: KeyHasher>(self, seed: Option<Seed>) -> Result<ExtendingBins<H>, BuildError> {
+        let Plan { shape, bins, .. } = self.plan()?;
+        let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
+        let hasher = H::with_seed(seed.unwrap_or_else(Seed::random));
+        Ok(ExtendingBins::new(table, hasher, self.capacity, self.growable))
+    }
+}
+
+impl<H: KeyHasher> ExtendingBins<H> {
+    fn new(table: Table, hasher: H, capacity: usize, growable: bool) -> Self {
+        let (values, addresses) = (Values::new(table.shape().slots), Addresses::default());
+        Self { table, values, hasher, capacity, growable, addresses, adaptations: 0 }
+    }
+
+    pub(crate) fn hasher(&self) -> &H {
+        &self.hasher
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Where a query looks, as two numbers.
+    #[inline(always)]
+    pub(crate) fn place(&self, digest: Digest) -> [u64; 2] {
+        self.table.place(digest).to_words()
+    }
+
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, [bin, _]: [u64; 2]) {
+        self.table.prefetch(bin);
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_at(&self, place: [u64; 2], digest: impl FnOnce() -> Digest) -> bool {
+        let place = Place::from_words(place);
+        let found = self.table.find_flagged(self.table.line(place.bin), place);
+        if found.in_doubt {
+            return self.settle(place, digest());
+        }
+        found.here
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
+        let (place, line) = self.table.place_and_line(digest);
+        let found = self.table.find_flagged(line, place);
+        if found.in_doubt {
+            return self.settle(place, digest);
+        }
+        found.here
+    }
+
+    /// The machine is chosen once for a batch, and what one line does not settle is settled at its end.
+    #[inline]
+    pub(crate) fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        answers.clear();
+        answers.resize(keys.len(), false);
+        for (keys, answers) in keys.chunks(Doubts::MOST).zip(answers.chunks_mut(Doubts::MOST)) {
+            let (mut ahead, mut doubts) = (Ahead::new(keys, &self.table, &self.hasher), Doubts::new());
+            for answers in answers.chunks_mut(STEP) {
+                self.table.find_many_flagged(ahead.next(&self.table, &self.hasher), answers, &mut doubts);
+            }
+            for query in doubts.iter() {
+                let digest = self.hasher.digest_key(&keys[query]);
+                answers[query] = self.settle(self.table.place(digest), digest);
+            }
+        }
+    }
+
+    /// Whether an item accepts the key, where the line alone does not say. Apart from its caller, which shall need few
+    /// registers.
+    #[cold]
+    #[inline(never)]
+    fn settle(&self, place: Place, digest: Digest) -> bool {
+        let (mut slots, beyond) = self.table.matching(place);
+        let key = self.string(digest);
+        while slots != 0 {
+            if self.values.get(place.bin, slots.trailing_zeros() as usize).begins(&key) {
+                return true;
+            }
+            slots &= slots - 1;
+        }
+        beyond && self.accepts_beyond(place, &key)
+    }
+
+    /// Whether an item beyond the line accepts the key.
+    fn accepts_beyond(&self, place: Place, key: &HashString<'_, H>) -> bool {
+        let entry = self.table.entry(place);
+        if !self.table.next.contains(place.bin, entry) {
+            return false;
+        }
+        // Most have no extension, and then their ranks do not matter.
+        let slots = self.table.shape().slots as usize;
+        if self.values.first_from(place.bin, slots).is_none() {
+            return true;
+        }
+        let ranks = self.table.items_of(place.bin).equal(entry);
+        (ranks.start.max(slots)..ranks.end).any(|rank| self.values.get(place.bin, rank).begins(key))
+    }
+
+    /// The hash bits of a key that follow its fingerprint.
+    #[inline]
+    fn string(&self, digest: Digest) -> HashString<'_, H> {
+        string(&self.hasher, digest, self.table.bins(), self.table.shape())
+    }
+
+    /// The extensions of all items of a bin.
+    fn load(&self, bin: u64, items: &Items) -> Vec<Extension> {
+        self.values.load(bin, items.len())
+    }
+
+    /// Changes the extensions of all items of a bin.
+    fn store(&mut self, bin: u64, items: &Items, values: &[Extension]) {
+        debug_assert_eq!(items.len(), values.len());
+        self.values.store(bin, self.table.bins(), values);
+        self.table.set_flags(bin, classes_with_values(items, values, |entry| self.table.class(entry)));
+    }
+
+    pub(crate) fn stats(&self) -> FilterStats {
+        let (items, slots) = (self.table.len, self.table.bins() as usize * self.table.shape().slots as usize);
+        let adaptivity_bits = self.values.memory_bits();
+        FilterStats {
+            items,
+            slots,
+            load: items as f64 / slots as f64,
+            bits: self.table.memory_bits() + adaptivity_bits,
+            adaptations: self.adaptations,
+            spills: self.values.bins(),
+            adapted_slots: self.values.adapted(),
+            adaptivity_bits,
+            ..FilterStats::default()
+        }
+    }
+
+    /// Removes all keys and repairs from filter and remote.
+    pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        self.table.clear();
+        self.values = Values::new(self.table.shape().slots);
+        self.addresses = self.addresses.fresh();
+        Ok(())
+    }
+
+    /// An empty filter of the same parameters.
+    pub(crate) fn emptied(&self) -> Result<Self, BuildError> {
+        let (bins, shape) = (self.table.bins(), self.table.shape());
+        let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
+        let empty = Self::new(table, self.hasher.clone(), self.capacity, self.growable);
+        Ok(Self { addresses: self.addresses.fresh(), adaptations: self.adaptations, ..empty })
+    }
+
+    pub(crate) fn verify(&self) -> Result<(), InvariantError> {
+        self.table.verify()?;
+        let (mut adapted, mut bins) = (0, 0);
+        for bin in 0..self.table.bins() {
+            let items = self.table.items_of(bin);
+            self.values.verify(bin, items.len())?;
+            let values = self.load(bin, &items);
+            let count = values.iter().filter(|&&value| value != Extension::default()).count();
+            (adapted, bins) = (adapted + count, bins + usize::from(count > 0));
+            let classes = classes_with_values(&items, &values, |entry| self.table.class(entry));
+            let (flags, expected) = (self.table.flags(bin), self.table.flags_of(classes));
+            ensure!(flags == expected, "bin {bin} has the flags {flags:#x} instead of {expected:#x}");
+        }
+        ensure!(adapted == self.values.adapted(), "{adapted} extensions, {} counted", self.values.adapted());
+        ensure!(bins == self.values.bins(), "{bins} bins with extensions, {} counted", self.values.bins());
+        Ok(())
+    }
+}
+
+/// The classes of the items that have an extension, as bits.
+fn classes_with_values(items: &Items, values: &[Extension], class: impl Fn(Entry) -> u32) -> u64 {
+    let adapted = items.iter().zip(values).filter(|(_, value)| **value != Extension::default());
+    adapted.fold(0, |classes, (entry, _)| classes | 1 << class(entry))
+}
+
+/// The hash bits that follow a key's fingerprint in a table of so many bins with lines of this shape.
+#[inline]
+fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> HashString<'_, H> {
+    // The product as in `Table::place`, without the bits of the planes.
+    let fraction = digest.hi.wrapping_mul(bins) << shape.planes;
+    let fraction_bits = fraction_bits(bins) - shape.planes;
+    HashString::with_rest(hasher, digest, fraction, fraction_bits, shape.rest_bits())
+}
+
+/// What an extension says of a key.
+trait Begins {
+    /// Whether the key's string begins with it.
+    fn begins<H: KeyHasher>(self, key: &HashString<'_, H>) -> bool;
+}
+
+impl Begins for Extension {
+    #[inline]
+    fn begins<H: KeyHasher>(self, key: &HashString<'_, H>) -> bool {
+        self == Self::default() || self.bits() == key.bits(0, self.len())
+    }
+}
+
+/// Two filters are equal if one can take the place of the other, in front of the same remote: the same parameters, hash
+/// function and addresses, the same items, and the same extensions. What was counted so far is not compared.
+impl<H: KeyHasher> PartialEq for ExtendingBins<H> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.capacity, self.growable, self.addresses) == (other.capacity, other.growable, other.addresses)
+            && self.hasher == other.hasher
+            && self.table == other.table
+            && self.values == other.values
+    }
+}

@@ -1,0 +1,213 @@
+//! What filters need that keep something beside the bins: flags in the lines, and the items of a bin in order.
+//!
+//! A line has a few spare bits. Each is the *flag* of some classes; it is set if an item of one of these classes, in the line or
+//! beyond it, has something kept elsewhere. So whoever finds an item and no flag has read one line and is done.
+//!
+//! What is kept elsewhere is known by the item's *rank*: how many items of the bin, wherever they lie, come before it, by
+//! class and tag, and among equal ones by the order in which they came. A rank does not change when an item moves between the
+//! levels.
+
+use std::ops::Range;
+
+use super::ahead::Doubts;
+#[cfg(target_arch = "x86_64")]
+use super::layout::{DefaultCut, MilliCut};
+use super::line::{Entry, Line};
+#[cfg(target_arch = "x86_64")]
+use super::machine::inlined::Inlined;
+use super::next::Refused;
+use super::table::{Place, Table};
+
+/// What is known of an item after one line was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Whether it is in the line.
+    pub(super) here: bool,
+    /// Whether that does not settle it: it may be beyond the line, or its flag is set.
+    pub(super) in_doubt: bool,
+}
+
+/// The items of a bin in order, those beyond the line included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Items(Vec<Entry>);
+
+impl Items {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Entry> {
+        self.0.iter().copied()
+    }
+
+    /// The ranks of the items that are equal to this one.
+    pub(super) fn equal(&self, entry: Entry) -> Range<usize> {
+        self.0.partition_point(|&item| item < entry)..self.0.partition_point(|&item| item <= entry)
+    }
+
+    /// The ranks of the items of a class, whose tags have so many bits.
+    pub(super) fn of_class(&self, class: u32, tag_bits: u32) -> Range<usize> {
+        let class_of = |item: &Entry| item.0 >> tag_bits;
+        self.0.partition_point(|item| class_of(item) < class)
+            ..self.0.partition_point(|item| class_of(item) <= class)
+    }
+
+    /// The item of a rank.
+    pub(super) fn get(&self, rank: usize) -> Entry {
+        self.0[rank]
+    }
+}
+
+impl Table {
+    /// Looks for an item in its line.
+    #[inline(always)]
+    pub(super) fn find_flagged(&self, line: &Line, place: Place) -> Found {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(machine) = self.inlined {
+            let (here, in_doubt) = match machine {
+                Inlined::Default(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
+                Inlined::Milli(machine) => line.find_flagged::<MilliCut, _>(machine, place.print),
+                Inlined::DefaultBmi2(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
+            };
+            return Found { here, in_doubt };
+        }
+        // SAFETY: the operations were chosen for this processor.
+        let (here, in_doubt) = unsafe { (self.operations.find_flagged)(line, place.print) };
+        Found { here, in_doubt }
+    }
+
+    /// One answer for each place, as far as the lines have it; those that are in doubt are noted.
+    #[inline(always)]
+    pub(super) fn find_many_flagged(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.find_many_flagged)(self, places, answers, doubts) }
+    }
+
+    /// The slots of the line that hold an item, as bits; and whether there may be more of it beyond.
+    pub(super) fn matching(&self, place: Place) -> (u64, bool) {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.matching)(self.line(place.bin), place.print) }
+    }
+
+    /// Inserts an item if that concerns nothing but its line, which has room and no flags, if none is equal and `admit`,
+    /// which is asked at the last moment, agrees. Whether it was asked; if not, nothing has changed.
+    #[inline(always)]
+    pub(super) fn insert_new(&mut self, place: Place, mut admit: impl FnMut() -> bool) -> bool {
+        let mut admitted = false;
+        let mut note = || {
+            admitted = admit();
+            admitted
+        };
+        #[cfg(target_arch = "x86_64")]
+        let asked = match self.inlined {
+            Some(Inlined::Default(machine)) => {
+                self.line_mut(place.bin).insert_new::<DefaultCut, _>(machine, place.print, note)
+            }
+            Some(Inlined::Milli(machine)) => {
+                self.line_mut(place.bin).insert_new::<MilliCut, _>(machine, place.print, note)
+            }
+            _ => self.insert_new_by_pointer(place, &mut note),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let asked = self.insert_new_by_pointer(place, &mut note);
+        self.len += usize::from(admitted);
+        asked
+    }
+
+    fn insert_new_by_pointer(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
+        let insert = self.operations.insert_new;
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { insert(self.line_mut(place.bin), place.print, admit) }
+    }
+
+    /// The class and tag of a place.
+    pub(super) fn entry(&self, place: Place) -> Entry {
+        (self.operations.entry)(place.print)
+    }
+
+    /// The class of an item.
+    pub(super) fn class(&self, entry: Entry) -> u32 {
+        entry.0 >> self.shape().tag_bits()
+    }
+
+    /// Whether a flag of the bin is set.
+    pub(super) fn has_flags(&self, bin: u64) -> bool {
+        self.flags(bin) != 0
+    }
+
+    /// The flags of a bin, as they stand in its line.
+    pub(super) fn flags(&self, bin: u64) -> u64 {
+        (self.operations.flags)(self.line(bin))
+    }
+
+    /// The flags of these classes, which are bits, as they stand in a line.
+    pub(super) fn flags_of(&self, classes: u64) -> u64 {
+        let mut line = (self.operations.empty)();
+        (self.operations.set_flags)(&mut line, classes);
+        (self.operations.flags)(&line)
+    }
+
+    /// Sets the flags of these classes, which are bits, and no others.
+    pub(super) fn set_flags(&mut self, bin: u64, classes: u64) {
+        let set = self.operations.set_flags;
+        set(self.line_mut(bin), classes);
+    }
+
+    /// All items of a bin.
+    pub(super) fn items_of(&self, bin: u64) -> Items {
+        let mut entries = self.entries(bin);
+        if entries.len() == self.shape().slots as usize {
+            let from = entries.last().map_or(0, |&last| self.class(last));
+            self.items_beyond(bin, from, |entry| entries.push(entry));
+        }
+        Items(entries)
+    }
+
+    /// Calls `visit` with the items of a bin that lie beyond its line, in order. None of them has a class below `from`.
+    pub(super) fn items_beyond(&self, bin: u64, from: u32, mut visit: impl FnMut(Entry)) {
+        if self.next.len() == 0 {
+            return;
+        }
+        let shape = self.shape();
+        for class in from..1 << shape.class_bits {
+            let mut first = class << shape.tag_bits();
+            while let Some(entry) = self.next.ceiling(bin, Entry(first)) {
+                (0..self.next.count(bin, entry)).for_each(|_| visit(entry));
+                first = entry.0 + 1;
+                if first >> shape.tag_bits() != class {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Inserts an item that is taken back unless the guard is [kept](Insertion::keep), be it because of an error or of a panic.
+    /// Fails only if the next level lacks memory; nothing changes then.
+    pub(super) fn insert_for_now(&mut self, place: Place) -> Result<Insertion<'_>, Refused> {
+        self.insert(place)?;
+        Ok(Insertion { table: self, place, kept: false })
+    }
+}
+
+/// An item that was inserted on trial.
+pub(super) struct Insertion<'t> {
+    table: &'t mut Table,
+    place: Place,
+    kept: bool,
+}
+
+impl Insertion<'_> {
+    /// The item stays.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Insertion<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Equal items make equal bins: the table is what it was.
+            self.table.remove(self.place);
+        }
+    }
+}

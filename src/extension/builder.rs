@@ -1,0 +1,140 @@
+//! How an [`ExtensionFilter`] is asked for.
+
+use std::marker::PhantomData;
+
+use crate::bins::BinParameters;
+use crate::quotient::CodeShare;
+use crate::values::{Overflow, Parameters, code_for, common_parameters};
+use crate::{BuildError, KeyHasher, Xxh3};
+
+use super::scheme::Extending;
+use super::{ExtensionFilter, Ground, On};
+
+/// Asks for an [`ExtensionFilter`].
+///
+/// ```
+/// use besom::{ExtensionFilter, Filter, Overflow};
+///
+/// let builder = ExtensionFilter::builder().capacity(10_000).overflow(Overflow::Reset);
+/// let size = builder.size_in_bits()?;
+/// let filter = builder.build()?;
+/// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until build is called"]
+pub struct ExtensionFilterBuilder<H = Xxh3> {
+    parameters: Parameters,
+    ground: Ground,
+    hasher: PhantomData<H>,
+}
+
+impl ExtensionFilterBuilder<Xxh3> {
+    pub(super) fn new() -> Self {
+        Self { parameters: Parameters::default(), ground: Ground::default(), hasher: PhantomData }
+    }
+}
+
+/// How many repairs per key the code holds until one block in a hundred has outgrown it: the least of what was measured
+/// for remainders of 4 to 16 bits (see the table in the design document).
+const HOLDS: [(CodeShare, f64); 5] = [
+    (CodeShare(2), 0.0003),
+    (CodeShare(4), 0.007),
+    (CodeShare(7), 0.017),
+    (CodeShare(10), 0.048),
+    (CodeShare(12), 0.055),
+];
+
+impl<H: KeyHasher> ExtensionFilterBuilder<H> {
+    common_parameters!();
+
+    /// What the filter stands on; [`Ground::Quotient`] unless given, which is the smaller one at every rate.
+    ///
+    /// ```
+    /// use besom::{ExtensionFilter, Filter, Ground};
+    ///
+    /// let builder = ExtensionFilter::builder().capacity(1_000_000).ground(Ground::Bins);
+    /// let size = builder.size_in_bits()?;
+    /// let filter = builder.build()?;
+    /// assert_eq!((filter.ground(), filter.stats().bits), (Ground::Bins, size));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    pub fn ground(mut self, ground: Ground) -> Self {
+        self.ground = ground;
+        self
+    }
+
+    /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given.
+    pub fn overflow(mut self, policy: Overflow) -> Self {
+        self.parameters.overflow = policy;
+        self
+    }
+
+    /// How many false positives the filter is going to repair for every key that it holds: lays out the blocks so that
+    /// fewer than one in a hundred outgrows its code, with the fewest bits, if there is such a layout.
+    ///
+    /// | repairs per key, up to | code bits a slot |
+    /// |---|---|
+    /// | 0.0003 | 0.25 |
+    /// | 0.007 | 0.5 |
+    /// | 0.017 | 0.875 |
+    /// | 0.048 | 1.25 |
+    /// | 0.055 | 1.5 |
+    ///
+    /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
+    /// [`overflow`](Self::overflow) says. [Bins](Ground::Bins) have no code, and need none of this. With remainders of 8 bits (ε = 2^-8) this layout is the fastest.
+    ///
+    /// ```
+    /// use besom::ExtensionFilter;
+    ///
+    /// let builder = ExtensionFilter::builder().capacity(100_000);
+    /// let (usual, few) = (builder.size_in_bits()?, builder.clone().repairs_per_key(0.005).size_in_bits()?);
+    /// assert!(few < usual);
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    pub fn repairs_per_key(mut self, repairs: f64) -> Self {
+        self.parameters.code = code_for(repairs, &HOLDS);
+        self
+    }
+
+    /// Another hash function.
+    pub fn hasher<G: KeyHasher>(self) -> ExtensionFilterBuilder<G> {
+        ExtensionFilterBuilder { parameters: self.parameters, ground: self.ground, hasher: PhantomData }
+    }
+
+    /// The filter.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter cannot be met, and what can.
+    pub fn build(self) -> Result<ExtensionFilter<H>, BuildError> {
+        let on = match self.ground {
+            Ground::Quotient => On::Quotient(Extending::core(self.parameters)?),
+            Ground::Bins => On::Bins(self.on_bins()?.build(self.parameters.seed)?),
+        };
+        Ok(ExtensionFilter { on })
+    }
+
+    /// The memory that the filter is going to take, known before it is built:
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail or a larger
+    /// second level in rare cases; repairs do where a side store takes them, and growth does.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
+    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
+        match self.ground {
+            Ground::Quotient => self.parameters.size_in_bits(true, 0),
+            Ground::Bins => self.on_bins()?.size_in_bits(),
+        }
+    }
+
+    /// The parameters of a filter on bins. Repairs lie beside them, so there is nothing that could be reset.
+    fn on_bins(&self) -> Result<BinParameters, BuildError> {
+        let Parameters { capacity, rate, load, overflow, growable, .. } = self.parameters;
+        if overflow == Overflow::Reset {
+            return Err(BuildError::Conflict { first: "ground(Bins)", second: "overflow(Reset)" });
+        }
+        Ok(BinParameters { capacity, rate, load, growable })
+    }
+}

@@ -1,0 +1,319 @@
+//! The extension filter: the broom filter's way of adapting, in the blocks of the telescoping filter (the paper's
+//! exAF), or on cache-line bins.
+//!
+//! | | |
+//! |---|---|
+//! | the filter, whichever its ground | this file, `builder` |
+//! | on a quotient table | `scheme`, with the core that telescoping filters have too |
+//! | on cache-line bins | `bins::extending` |
+
+mod builder;
+mod scheme;
+
+use crate::bins::ExtendingBins;
+use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
+use crate::quotient::Place as QuotientPlace;
+use crate::values::Core;
+use crate::{
+    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, Growable, InvariantError, Key,
+    KeyHasher, Remote, Resync, Xxh3, batch,
+};
+
+pub use builder::ExtensionFilterBuilder;
+use scheme::Extending;
+
+/// What a filter keeps its fingerprints in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Ground {
+    /// The quotient table: the smallest, for every rate and any load up to 0.95. The default.
+    #[default]
+    Quotient,
+    /// Cache-line bins: faster, above all for insertions and batches, and somewhat larger. Every key belongs to one cache line,
+    /// and what does not fit there to a small second level.
+    ///
+    /// At ε = 1/256 and load 0.95 a key takes 11.8 bits before repairs, instead of 11.7; rates from 1/80 on cost as much as
+    /// 1/80 does. Repairs take nothing until a bin has its first, and always lie beside the bins then: there is no
+    /// [`Overflow::Reset`](crate::Overflow) on bins. Rates go down to 2^-16.
+    Bins,
+}
+
+/// An extension filter: adapts by making a slot's fingerprint longer.
+///
+/// When a stored key is found to collide with a query, its fingerprint takes as many more of the key's hash bits
+/// as tell the two apart, two on average. It never loses them again, so with [`Overflow::Spill`] a repaired false
+/// positive stays away for as long as the stored key stays, and many that were never asked for go with it.
+///
+/// | | |
+/// |---|---|
+/// | space | 11.13 bits a slot at ε = 2^-8: 11.72 per key at load 0.95; for other ε about log2(1/ε) + 3.1 a slot |
+/// | false positives | ε for any query that was not one before, less for slots that were repaired |
+/// | room for repairs | about a third of the telescoping filter's: five slots in 46; see [`Overflow`] for what happens then |
+/// | `contains` | a quotient filter's speed: extensions are decoded only after quotient and remainder matched |
+/// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
+/// | `adapt` | one list read, nothing written |
+///
+/// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. The table above is
+/// that of the quotient table, the default; [`Ground::Bins`] says what is different there.
+///
+/// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
+/// fingerprint that gets one more bit from the larger table gives back one bit of its extension.
+///
+/// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
+/// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
+/// [`BroomFilter`](crate::BroomFilter), whose ghosts remember.
+///
+/// ```
+/// use besom::{Adaptive, ExtensionFilter, Filter, MemoryRemote};
+///
+/// let mut remote = MemoryRemote::new();
+/// let mut filter = ExtensionFilter::builder().capacity(1_000).seed(1_u64).build()?;
+/// for key in 0..1_000_u32 {
+///     filter.insert(&key, &mut remote)?;
+/// }
+/// let strangers: Vec<u32> = (1_000..50_000).filter(|key| filter.contains(key)).collect();
+/// assert!((100..300).contains(&strangers.len()));
+/// for key in &strangers {
+///     filter.adapt(key, &mut remote)?;
+/// }
+/// assert!(strangers.iter().all(|key| !filter.contains(key)));
+/// assert!((0..1_000_u32).all(|key| filter.contains(&key)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExtensionFilter<H = Xxh3> {
+    on: On<H>,
+}
+
+/// The filter on its ground.
+#[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a filter is a few words, and a query shall not follow a pointer to them")]
+enum On<H> {
+    Quotient(Core<Extending, H>),
+    Bins(ExtendingBins<H>),
+}
+
+/// Does the same with a filter on either ground.
+macro_rules! on_ground {
+    ($on:expr, $filter:ident => $then:expr) => {
+        match $on {
+            On::Quotient($filter) => $then,
+            On::Bins($filter) => $then,
+        }
+    };
+}
+
+/// Where a query looks: of a quotient table the quotient and the fraction, of bins the bin and what its line has of the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place([u64; 2]);
+
+impl Place {
+    #[inline(always)]
+    fn in_quotients(self) -> QuotientPlace {
+        let [quotient, fraction] = self.0;
+        QuotientPlace { quotient, fraction }
+    }
+}
+
+impl ExtensionFilter<Xxh3> {
+    /// Asks for a filter; see [`ExtensionFilterBuilder`].
+    pub fn builder() -> ExtensionFilterBuilder<Xxh3> {
+        ExtensionFilterBuilder::new()
+    }
+
+    /// A filter for so many keys, with a false-positive rate of 1/256.
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] for capacity 0 and for more than memory holds.
+    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
+        Self::builder().capacity(keys).build()
+    }
+}
+
+impl<H: KeyHasher> ExtensionFilter<H> {
+    /// What the filter stands on.
+    #[must_use]
+    pub fn ground(&self) -> Ground {
+        match self.on {
+            On::Quotient(_) => Ground::Quotient,
+            On::Bins(_) => Ground::Bins,
+        }
+    }
+}
+
+impl<H: KeyHasher> Filter for ExtensionFilter<H> {
+    type Hasher = H;
+    type Place = Place;
+
+    #[inline]
+    fn hasher(&self) -> &H {
+        on_ground!(&self.on, filter => filter.hasher())
+    }
+
+    #[inline(always)]
+    fn place(&self, digest: Digest) -> Place {
+        match &self.on {
+            On::Quotient(core) => {
+                let QuotientPlace { quotient, fraction } = core.place(digest);
+                Place([quotient, fraction])
+            }
+            On::Bins(bins) => Place(bins.place(digest)),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, place: Place) {
+        match &self.on {
+            On::Quotient(core) => core.prefetch(place.in_quotients()),
+            On::Bins(bins) => bins.prefetch(place.0),
+        }
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
+        match &self.on {
+            On::Quotient(core) => core.contains_at(place.in_quotients(), digest),
+            On::Bins(bins) => bins.contains_at(place.0, digest),
+        }
+    }
+
+    #[inline(always)]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        on_ground!(&self.on, filter => filter.contains_digest(digest))
+    }
+
+    /// As for all filters, but the ground is chosen once for all keys.
+    #[inline]
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        match &self.on {
+            On::Quotient(core) => {
+                let prepare = |key: &K| {
+                    let place = core.place(core.hasher().digest_key(key));
+                    core.prefetch(place);
+                    place
+                };
+                batch::contains_many(keys, answers, prepare, |key, place| {
+                    core.contains_at(place, || core.hasher().digest_key(key))
+                });
+            }
+            On::Bins(bins) => bins.contains_many(keys, answers),
+        }
+    }
+
+    fn len(&self) -> usize {
+        on_ground!(&self.on, filter => filter.len())
+    }
+
+    fn capacity(&self) -> usize {
+        on_ground!(&self.on, filter => filter.capacity())
+    }
+
+    fn stats(&self) -> FilterStats {
+        on_ground!(&self.on, filter => filter.stats())
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        on_ground!(&self.on, filter => filter.verify())
+    }
+}
+
+impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
+    #[inline]
+    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.insert(bytes, remote)))
+    }
+
+    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.remove(bytes, remote)))
+    }
+
+    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.adapt(bytes, remote)))
+    }
+
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.clear(remote))
+    }
+
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        on_ground!(&self.on, filter => filter.verify_remote(remote))
+    }
+
+    fn resync<R: Remote>(
+        &mut self,
+        addresses: &[u64],
+        remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        let on = match &self.on {
+            On::Quotient(core) => On::Quotient(core.emptied()?),
+            On::Bins(bins) => On::Bins(bins.emptied()?),
+        };
+        Ok(Self { on })
+    }
+}
+
+impl<H: KeyHasher> Growable for ExtensionFilter<H> {
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.grow(remote))
+    }
+}
+
+/// Equal filters have the same ground, parameters, hash function, keys (as far as they can tell) and repairs, in the same
+/// order, so that one can take the place of the other in front of the same remote.
+impl<H: KeyHasher> PartialEq for ExtensionFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.on, &other.on) {
+            (On::Quotient(core), On::Quotient(other)) => core == other,
+            (On::Bins(bins), On::Bins(other)) => bins == other,
+            _ => false,
+        }
+    }
+}
+
+/// Parameters: of a quotient table as for all filters with values; of bins see there. The eighth, the code bits of the
+/// blocks, is 0 on bins alone.
+impl<H: KeyHasher> Persist for ExtensionFilter<H> {
+    const KIND: Kind = Kind::Extension;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        on_ground!(&self.on, filter => filter.encode(encoder))
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        let [.., code] = decoder.parameters::<8>()?;
+        let on = match code {
+            0 => On::Bins(ExtendingBins::decode(decoder)?),
+            _ => On::Quotient(Core::decode(decoder)?),
+        };
+        Ok(Self { on })
+    }
+}
+
+/// Bare cores for the tests that all schemes share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::scheme::Extending;
+    use crate::KeyHasher;
+    use crate::values::{Core, Parameters, Scheme};
+
+    pub(crate) fn extension_core<H: KeyHasher>(parameters: Parameters) -> Core<impl Scheme, H> {
+        Extending::core(parameters).unwrap()
+    }
+}
