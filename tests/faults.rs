@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, Digest, ExtensionFilter, Guard, KeyHasher, MemoryDictionary, MemoryRemote, Overflow,
+    CyclicFilter, Digest, ExtensionFilter, Ground, Guard, KeyHasher, MemoryDictionary, MemoryRemote, Overflow,
     QuotientFilter, Seed, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter, Xxh3,
 };
 
@@ -182,6 +182,7 @@ endure! {
     telescoping_reset: "telescoping-reset", TelescopingFilter, overflow(Overflow::Reset);
     telescoping_uncompressed: "telescoping-uncompressed", UncompressedTelescopingFilter;
     extension: "extension", ExtensionFilter;
+    extension_bins: "extension-bins", ExtensionFilter, ground(Ground::Bins);
     extension_reset: "extension-reset", ExtensionFilter, overflow(Overflow::Reset);
     broom: "broom", BroomFilter;
     cuckoo: "cuckoo", CuckooFilter;

@@ -33,3 +33,9 @@ mod turn;
 pub use builder::BinFilterBuilder;
 pub(crate) use extending::{BinParameters, ExtendingBins};
 pub use filter::BinFilter;
+
+/// Bare filters for the tests that all grounds share.
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::extending::tests::extension_bins;
+}

@@ -168,3 +168,9 @@ pub(crate) struct Doubt {
 fn blocks_of(table: &Table, first: u64, last: u64) -> RangeInclusive<usize> {
     table.block_of(first).0..=table.block_of(last).0
 }
+
+/// What filters on other grounds need for the tests that they share with those here.
+#[cfg(test)]
+pub(crate) mod testing {
+    pub(crate) use super::tests::{Tested, forward_to_filter};
+}

@@ -26,7 +26,7 @@ mod list;
 mod persist;
 mod resync;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod update;
 mod values;
 

@@ -40,8 +40,8 @@ impl KeyHasher for Crowded {
 }
 
 /// A filter behind a faulty remote, and the keys that it must hold.
-struct Tormented<S: Scheme> {
-    core: Core<S, Crowded>,
+struct Tormented<F> {
+    core: F,
     remote: FaultyRemote,
     /// Keys that were inserted without an error, and not removed. What failed may be there or not.
     stored: HashSet<u64>,
@@ -61,8 +61,8 @@ struct Counts {
 
 type Outcome<T> = Result<T, AdaptiveError<<FaultyRemote as Remote>::Error>>;
 
-impl<S: Scheme> Tormented<S> {
-    fn new(core: Core<S, Crowded>, seed: u64) -> Self {
+impl<F: Tested<Hasher = Crowded>> Tormented<F> {
+    fn new(core: F, seed: u64) -> Self {
         let faults = Faults::random(seed, 6, &Fault::ALL);
         let remote = Faulty::new(MemoryRemote::new(), faults);
         let (stored, counts) = Default::default();
@@ -70,13 +70,13 @@ impl<S: Scheme> Tormented<S> {
     }
 
     fn contains(&self, key: u64) -> bool {
-        self.core.contains_digest(self.core.hasher.digest(&key.to_le_bytes()))
+        self.core.contains(&key.to_le_bytes())
     }
 
     /// An operation, during which the remote may panic. Unless it went well, the filter must be as it was.
     fn attempt<T>(
         &mut self,
-        operate: impl FnOnce(&mut Core<S, Crowded>, &mut FaultyRemote) -> Outcome<T>,
+        operate: impl FnOnce(&mut F, &mut FaultyRemote) -> Outcome<T>,
     ) -> Option<T> {
         let before = self.core.clone();
         let (core, remote) = (&mut self.core, &mut self.remote);
@@ -117,17 +117,17 @@ impl<S: Scheme> Tormented<S> {
             }
             120 => {
                 if self.core.capacity() < 3_000 {
-                    self.attempt(Core::grow);
+                    self.attempt(F::grow);
                     self.counts.grown += 1;
                 }
             }
             121 if self.random.one_in(10) => {
-                if self.attempt(Core::clear).is_some() {
+                if self.attempt(F::clear).is_some() {
                     self.stored.clear();
                 }
             }
             122..160 => {
-                let address = self.core.addresses.of(self.core.locate(self.core.hasher.digest(&bytes)).0);
+                let address = self.core.address_of(self.core.hasher().digest(&bytes));
                 match self.attempt(|core, remote| core.resync(&[address], remote)) {
                     Some(Resync::Agreed) => self.counts.agreed += 1,
                     Some(Resync::InQuestion { slots }) => {
@@ -150,7 +150,7 @@ impl<S: Scheme> Tormented<S> {
     fn settle(&mut self) {
         self.remote.faults.set_one_in(0);
         let mut addresses: HashSet<u64> = self.remote.inner.iter().map(|(address, _)| address).collect();
-        addresses.extend(self.core.table.runs().map(|(quotient, _)| self.core.addresses.of(quotient)));
+        addresses.extend(self.core.addresses());
         let addresses: Vec<u64> = addresses.into_iter().collect();
         let agreed = self.core.resync(&addresses, &mut self.remote);
         if !matches!(agreed, Ok(Resync::Agreed)) {
@@ -189,7 +189,7 @@ impl<S: Scheme> Tormented<S> {
 }
 
 /// Remainders of 12 and more bits, which no lie has by chance.
-fn torment<S: Scheme>(of: impl Fn(Parameters) -> Core<S, Crowded>, overflow: Overflow, steps: usize) {
+fn torment<F: Tested<Hasher = Crowded>>(of: impl Fn(Parameters) -> F, overflow: Overflow, steps: usize) {
     for (seed, bits) in [(1, 12), (2, 16)] {
         let parameters = Parameters { growable: true, ..parameters(100, bits, 0.95, overflow, 7) };
         let (counts, faults) = Tormented::new(of(parameters), seed).run(steps);
@@ -226,6 +226,7 @@ fn whatever_goes_wrong_no_key_is_lost_and_a_way_leads_back() {
             torment(extension_core, overflow, steps());
         }
         torment(explicit_core, Overflow::Spill, steps());
+        torment(extension_bins, Overflow::Spill, steps());
     });
 }
 
@@ -273,7 +274,7 @@ impl Remote for Sorted {
 }
 
 /// 1,143 of 20,000 keys became absent once, without one error.
-fn a_sorted_remote_is_noticed<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn a_sorted_remote_is_noticed<F: Tested<Hasher = Xxh3>>(mut core: F, often: bool) {
     let mut remote = Sorted { lists: BTreeMap::new() };
     let mut random = Random::new(5);
     let (mut stored, mut noticed) = (HashSet::new(), 0);
@@ -290,17 +291,19 @@ fn a_sorted_remote_is_noticed<S: Scheme>(mut core: Core<S, Xxh3>) {
             noticed += 1;
             assert_eq!(core.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
         }
-        assert!(stored.iter().all(|key| core.contains_digest(core.hasher.digest(&key.to_le_bytes()))));
+        assert!(stored.iter().all(|key| core.contains(&key.to_le_bytes())));
     }
-    assert!(noticed > 10, "{noticed}");
+    assert!(noticed > 10 || !often, "{noticed}");
     core.verify().unwrap();
 }
 
 #[test]
 fn a_remote_that_sorts_its_lists_loses_no_key() {
     for overflow in [Overflow::Reset, Overflow::Spill] {
-        a_sorted_remote_is_noticed(telescoping_core(parameters(1_500, 4, 0.95, overflow, 7)));
-        a_sorted_remote_is_noticed(extension_core(parameters(1_500, 4, 0.95, overflow, 7)));
+        a_sorted_remote_is_noticed(telescoping_core(parameters(1_500, 4, 0.95, overflow, 7)), true);
+        a_sorted_remote_is_noticed(extension_core(parameters(1_500, 4, 0.95, overflow, 7)), true);
     }
-    a_sorted_remote_is_noticed(explicit_core(parameters(1_500, 4, 0.95, Overflow::Spill, 7)));
+    a_sorted_remote_is_noticed(explicit_core(parameters(1_500, 4, 0.95, Overflow::Spill, 7)), true);
+    // On bins the order matters only among equal fingerprints, which few keys have.
+    a_sorted_remote_is_noticed(extension_bins(parameters(1_500, 4, 0.95, Overflow::Spill, 7)), false);
 }

@@ -13,12 +13,12 @@ fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-fn accepts<S: Scheme>(core: &Core<S, Xxh3>, number: u64) -> bool {
-    core.contains_digest(core.hasher.digest(&key(number)))
+fn accepts<F: Tested<Hasher = Xxh3>>(core: &F, number: u64) -> bool {
+    core.contains(&key(number))
 }
 
 /// Fills a filter and adapts it to so many strangers.
-fn fill_and_adapt<S: Scheme, R: Remote>(core: &mut Core<S, Xxh3>, remote: &mut R, strangers: u64) {
+fn fill_and_adapt<F: Tested<Hasher = Xxh3>, R: Remote>(core: &mut F, remote: &mut R, strangers: u64) {
     let n = core.capacity() as u64;
     (0..n).for_each(|number| assert!(core.insert(&key(number), remote).unwrap()));
     let strangers = n..n + strangers;
@@ -28,7 +28,7 @@ fn fill_and_adapt<S: Scheme, R: Remote>(core: &mut Core<S, Xxh3>, remote: &mut R
 }
 
 /// The share of repaired queries that are accepted again after one doubling.
-fn returning<S: Scheme>(mut core: Core<S, Xxh3>) -> f64 {
+fn returning<F: Tested<Hasher = Xxh3>>(mut core: F) -> f64 {
     let mut remote = MemoryRemote::new();
     let n = core.capacity() as u64;
     (0..n).for_each(|number| assert!(core.insert(&key(number), &mut remote).unwrap()));
@@ -53,6 +53,7 @@ fn repairs_survive_growth() {
     assert!(returning(telescoping_core(of())) < 0.003);
     assert!(returning(explicit_core(of())) < 0.003);
     assert!(returning(extension_core(of())) == 0.0);
+    assert!(returning(extension_bins(of())) == 0.0);
 }
 
 /// Long runs, with codes that are full to the brim. They do not all fit where the runs are cut differently.
@@ -82,7 +83,7 @@ fn blocks_that_are_reset_by_growth_are_counted() {
     assert!(telescoping > 2, "{telescoping} and {extension} blocks were reset");
 }
 
-fn doublings_write_nothing<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn doublings_write_nothing<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = CountingRemote::new(MemoryRemote::new());
     fill_and_adapt(&mut core, &mut remote, 2_000);
     let n = core.len() as u64;
@@ -120,10 +121,13 @@ fn a_doubling_writes_nothing_until_lists_are_renewed() {
         doublings_write_nothing(extension_core(parameters(300, 12, 0.95, overflow, 7)));
     }
     doublings_write_nothing(explicit_core(parameters(300, 12, 0.95, Overflow::Spill, 7)));
+    for bits in [8, 12] {
+        doublings_write_nothing(extension_bins(parameters(300, bits, 0.95, Overflow::Spill, 7)));
+    }
 }
 
 /// A renewal that fails at any of its accesses leaves the filter and its lists, and what it left behind is removed.
-fn renewals_fail_without_harm<S: Scheme>(of: impl Fn() -> Core<S, Xxh3>, fault: Fault) {
+fn renewals_fail_without_harm<F: Tested<Hasher = Xxh3>>(of: impl Fn() -> F, fault: Fault) {
     let mut core = of();
     let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
     let n = core.capacity() as u64;
@@ -152,7 +156,7 @@ fn renewals_fail_without_harm<S: Scheme>(of: impl Fn() -> Core<S, Xxh3>, fault: 
             assert_eq!(filter.resync(&stale, &mut remote).unwrap(), Resync::Agreed);
             assert_eq!(filter.len() as u64, n - 1, "a removed key came back");
         } else {
-            while filter.addresses.kept() != 0 || !clean && filter.verify_remote(&mut remote).is_err() {
+            while filter.kept() != 0 || !clean && filter.verify_remote(&mut remote).is_err() {
                 filter.grow(&mut remote).unwrap();
             }
         }
@@ -172,5 +176,6 @@ fn a_renewal_that_fails_leaves_filter_and_lists_intact() {
         let of = || parameters(300, 12, 0.95, Overflow::Spill, 7);
         renewals_fail_without_harm(|| telescoping_core(of()), fault);
         renewals_fail_without_harm(|| extension_core(of()), fault);
+        renewals_fail_without_harm(|| extension_bins(of()), fault);
     }
 }

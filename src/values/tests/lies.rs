@@ -8,13 +8,13 @@ use crate::telescoping::testing::{explicit_core, telescoping_core};
 use crate::{AdaptiveError, Change, Remote};
 
 /// A filter with keys, its remote, and a stranger that it accepts.
-fn accepted_stranger<S: Scheme>(core: &mut Core<S, Xxh3>, remote: &mut MemoryRemote) -> ([u8; 8], u64) {
+fn accepted_stranger<F: Tested<Hasher = Xxh3>>(core: &mut F, remote: &mut MemoryRemote) -> ([u8; 8], u64) {
     for number in 0..core.capacity() as u64 {
         core.insert(&number.to_le_bytes(), remote).unwrap();
     }
-    let contains = |number: &u64| core.contains_digest(core.hasher.digest(&number.to_le_bytes()));
+    let contains = |number: &u64| core.contains(&number.to_le_bytes());
     let stranger = (1_000_000..).find(contains).unwrap().to_le_bytes();
-    (stranger, core.addresses.of(core.locate(core.hasher.digest(&stranger)).0))
+    (stranger, core.address_of(core.hasher().digest(&stranger)))
 }
 
 fn keys_at(remote: &mut MemoryRemote, address: u64) -> Vec<Vec<u8>> {
@@ -24,7 +24,7 @@ fn keys_at(remote: &mut MemoryRemote, address: u64) -> Vec<Vec<u8>> {
 }
 
 /// All that reads this list must refuse it, and change nothing.
-fn is_refused<S: Scheme>(core: &Core<S, Xxh3>, remote: &mut MemoryRemote, stranger: &[u8], address: u64) {
+fn is_refused<F: Tested<Hasher = Xxh3>>(core: &F, remote: &mut MemoryRemote, stranger: &[u8], address: u64) {
     let is_inconsistent = |result: Result<(), AdaptiveError<_>>| {
         let error = result.expect_err("the list was believed");
         assert!(matches!(error, AdaptiveError::Inconsistent { address: at, .. } if at == address), "{error}");
@@ -41,16 +41,15 @@ fn is_refused<S: Scheme>(core: &Core<S, Xxh3>, remote: &mut MemoryRemote, strang
     assert!(filter == *core, "a refused operation has changed the filter");
 }
 
-fn every_lie_is_noticed<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn every_lie_is_noticed<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut honest = MemoryRemote::new();
     let (stranger, address) = accepted_stranger(&mut core, &mut honest);
     let keys = keys_at(&mut honest, address);
     let (last, key) = (keys.len() - 1, &keys[keys.len() - 1]);
-    // A key of the same quotient and another remainder.
-    let quotient = core.locate(core.hasher.digest(&stranger)).0;
+    // A key of the same list that the filter does not take for a stored one.
     let neighbour = (2_000_000_u64..).map(u64::to_le_bytes).find(|other| {
-        let (home, string) = core.locate(core.hasher.digest(other));
-        home == quotient && string.bits(0, 4) != core.locate(core.hasher.digest(key)).1.bits(0, 4)
+        let home = core.address_of(core.hasher().digest(other));
+        home == address && !core.contains(other)
     });
     let neighbour = neighbour.unwrap();
     let elsewhere = 3_000_000_u64.to_le_bytes();
@@ -76,6 +75,7 @@ fn a_list_with_another_key_is_refused() {
     every_lie_is_noticed(telescoping_core(of()));
     every_lie_is_noticed(extension_core(of()));
     every_lie_is_noticed(explicit_core(of()));
+    every_lie_is_noticed(extension_bins(of()));
 }
 
 #[test]
@@ -110,18 +110,16 @@ fn a_slot_whose_value_is_another_keys_is_noticed() {
 }
 
 /// A key under an address without a run, which only a scan can see.
-fn stored_keys_without_a_slot_are_seen<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn stored_keys_without_a_slot_are_seen<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = MemoryRemote::new();
     for number in 0..50_u64 {
         core.insert(&number.to_le_bytes(), &mut remote).unwrap();
     }
     core.check(&mut remote);
-    let empty = |number: &u64| {
-        let quotient = core.locate(core.hasher.digest(&number.to_le_bytes())).0;
-        core.table.run(quotient).is_none()
-    };
-    let lost = (100..).find(empty).unwrap().to_le_bytes();
-    let address = core.addresses.of(core.locate(core.hasher.digest(&lost)).0);
+    let addresses = core.addresses();
+    let address_of = |number: u64| core.address_of(core.hasher().digest(&number.to_le_bytes()));
+    let lost = (100..).find(|&number| !addresses.contains(&address_of(number))).unwrap();
+    let (lost, address) = (lost.to_le_bytes(), address_of(lost));
     for address in [address, 1 << 40, 3 << 48, u64::MAX] {
         let mut remote = remote.clone();
         remote.apply(&[Change::Push { address, key: &lost }]).unwrap();
@@ -141,6 +139,7 @@ fn verification_sees_all_keys_and_all_slots() {
     stored_keys_without_a_slot_are_seen(telescoping_core(of()));
     stored_keys_without_a_slot_are_seen(extension_core(of()));
     stored_keys_without_a_slot_are_seen(explicit_core(of()));
+    stored_keys_without_a_slot_are_seen(extension_bins(of()));
 }
 
 /// A remote whose scans go backwards.
@@ -192,9 +191,7 @@ impl Remote for Repeating {
     }
 }
 
-#[test]
-fn a_scan_that_comes_to_a_list_twice_is_refused() {
-    let mut core = extension_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
+fn a_scan_that_repeats<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = Repeating(MemoryRemote::new());
     for number in 0..50_u64 {
         core.insert(&number.to_le_bytes(), &mut remote).unwrap();
@@ -205,8 +202,12 @@ fn a_scan_that_comes_to_a_list_twice_is_refused() {
 }
 
 #[test]
-fn a_scan_in_another_order_is_refused() {
-    let mut core = telescoping_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
+fn a_scan_that_comes_to_a_list_twice_is_refused() {
+    a_scan_that_repeats(extension_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+    a_scan_that_repeats(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+}
+
+fn a_scan_that_goes_backwards<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = Backwards(MemoryRemote::new());
     for number in 0..50_u64 {
         core.insert(&number.to_le_bytes(), &mut remote).unwrap();
@@ -216,4 +217,10 @@ fn a_scan_in_another_order_is_refused() {
     assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
     assert!(core == before);
     core.check(&mut remote.0);
+}
+
+#[test]
+fn a_scan_in_another_order_is_refused() {
+    a_scan_that_goes_backwards(telescoping_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+    a_scan_that_goes_backwards(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 7)));
 }

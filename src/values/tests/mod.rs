@@ -1,4 +1,5 @@
-//! Random operations on every filter with values, against an exact model.
+//! Random operations on every filter with values, against an exact model; and on the extension filter on bins, which promises
+//! the same.
 
 mod builders;
 mod faults;
@@ -11,14 +12,171 @@ mod statistics;
 mod traps;
 
 use std::collections::HashSet;
+use std::fmt;
 
 use super::{Core, Overflow, Parameters, Scheme, ValueOf, ValueStore};
 use crate::testing::Random;
-use crate::{Adaptation, Digest, KeyHasher, MemoryRemote, Seed, Xxh3};
+use crate::bins::testing::extension_bins;
+use crate::{
+    Adaptation, AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, MemoryRemote, Remote, Resync, Seed, Xxh3,
+};
 
-/// What the tests need to know of a filter beyond its answers.
-impl<S: Scheme, H: KeyHasher> Core<S, H> {
+/// A filter with values, or one on another ground that promises the same: what the tests need of it.
+pub(crate) trait Tested: Clone + PartialEq {
+    type Hasher: KeyHasher;
+    type Value: Copy + PartialEq + fmt::Debug;
+
+    fn hasher(&self) -> &Self::Hasher;
+    fn len(&self) -> usize;
+    fn capacity(&self) -> usize;
+    fn stats(&self) -> FilterStats;
+    fn verify(&self) -> Result<(), InvariantError>;
+    fn contains_digest(&self, digest: Digest) -> bool;
+    fn insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>;
+    fn remove<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>;
+    fn adapt<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>;
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn resync<R: Remote>(&mut self, at: &[u64], remote: &mut R) -> Result<Resync, AdaptiveError<R::Error>>;
+    fn emptied(&self) -> Result<Self, BuildError>;
+
+    fn let_grow(&mut self);
+    /// How often the table has doubled since the lists were made.
+    fn kept(&self) -> u32;
+    /// The quotient, or the bin, of a key, and how many there are.
+    fn home(&self, digest: Digest) -> u64;
+    fn homes(&self) -> u64;
+    /// The address of a key, and the addresses that have keys.
+    fn address_of(&self, digest: Digest) -> u64;
+    fn addresses(&self) -> Vec<u64>;
     /// The stored keys that accept a digest, with their values.
+    fn accepting(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, Self::Value)>;
+    /// The value of the slot that holds a stored key.
+    fn value_of(&self, key: &[u8], remote: &mut MemoryRemote) -> Self::Value;
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.contains_digest(self.hasher().digest(key))
+    }
+
+    fn check(&self, remote: &mut MemoryRemote) {
+        self.verify().unwrap();
+        self.verify_remote(remote).unwrap();
+        assert_eq!(remote.len(), self.len());
+    }
+}
+
+/// The methods that a filter has by itself.
+macro_rules! forward_to_filter {
+    () => {
+        fn hasher(&self) -> &H {
+            self.hasher()
+        }
+
+        fn len(&self) -> usize {
+            self.len()
+        }
+
+        fn capacity(&self) -> usize {
+            self.capacity()
+        }
+
+        fn stats(&self) -> $crate::FilterStats {
+            self.stats()
+        }
+
+        fn verify(&self) -> Result<(), $crate::InvariantError> {
+            self.verify()
+        }
+
+        fn contains_digest(&self, digest: $crate::Digest) -> bool {
+            self.contains_digest(digest)
+        }
+
+        fn insert<R: $crate::Remote>(
+            &mut self,
+            key: &[u8],
+            remote: &mut R,
+        ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+            self.insert(key, remote)
+        }
+
+        fn remove<R: $crate::Remote>(
+            &mut self,
+            key: &[u8],
+            remote: &mut R,
+        ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+            self.remove(key, remote)
+        }
+
+        fn adapt<R: $crate::Remote>(
+            &mut self,
+            key: &[u8],
+            remote: &mut R,
+        ) -> Result<$crate::Adaptation, $crate::AdaptiveError<R::Error>> {
+            self.adapt(key, remote)
+        }
+
+        fn grow<R: $crate::Remote>(&mut self, remote: &mut R) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            self.grow(remote)
+        }
+
+        fn clear<R: $crate::Remote>(&mut self, remote: &mut R) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            self.clear(remote)
+        }
+
+        fn verify_remote<R: $crate::Remote>(
+            &self,
+            remote: &mut R,
+        ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            self.verify_remote(remote)
+        }
+
+        fn resync<R: $crate::Remote>(
+            &mut self,
+            at: &[u64],
+            remote: &mut R,
+        ) -> Result<$crate::Resync, $crate::AdaptiveError<R::Error>> {
+            self.resync(at, remote)
+        }
+
+        fn emptied(&self) -> Result<Self, $crate::BuildError> {
+            self.emptied()
+        }
+    };
+}
+pub(crate) use forward_to_filter;
+
+impl<S: Scheme, H: KeyHasher> Tested for Core<S, H> {
+    type Hasher = H;
+    type Value = ValueOf<S>;
+
+    forward_to_filter!();
+
+    fn let_grow(&mut self) {
+        self.growable = true;
+    }
+
+    fn kept(&self) -> u32 {
+        self.addresses.kept()
+    }
+
+    fn home(&self, digest: Digest) -> u64 {
+        self.locate(digest).0
+    }
+
+    fn homes(&self) -> u64 {
+        self.table.slots()
+    }
+
+    fn address_of(&self, digest: Digest) -> u64 {
+        self.addresses.of(self.locate(digest).0)
+    }
+
+    fn addresses(&self) -> Vec<u64> {
+        self.table.runs().map(|(quotient, _)| self.addresses.of(quotient)).collect()
+    }
+
     fn accepting(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, ValueOf<S>)> {
         let (quotient, query) = self.locate(digest);
         let list = self.read(quotient, remote).unwrap();
@@ -36,7 +194,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         accepting
     }
 
-    /// The value of the slot that holds a stored key.
     fn value_of(&self, key: &[u8], remote: &mut MemoryRemote) -> ValueOf<S> {
         let (quotient, _) = self.locate(self.hasher.digest(key));
         let list = self.read(quotient, remote).unwrap();
@@ -47,12 +204,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
             false
         });
         values[rank]
-    }
-
-    fn check(&self, remote: &mut MemoryRemote) {
-        self.verify().unwrap();
-        self.verify_remote(remote).unwrap();
-        assert_eq!(remote.len(), self.len());
     }
 }
 

@@ -36,12 +36,12 @@ impl<V> Promise<V> for Any {
 }
 
 /// A filter, its remote, and what must be true of both.
-struct Run<S: Scheme, H, P> {
-    core: Core<S, H>,
+struct Run<F: Tested, P> {
+    core: F,
     remote: MemoryRemote,
     stored: HashSet<u64>,
     /// For every repaired query, the keys that were stored then and have been since, with their values then.
-    repaired: HashMap<u64, HashMap<u64, ValueOf<S>>>,
+    repaired: HashMap<u64, HashMap<u64, F::Value>>,
     promise: P,
     keeps_repairs_when_growing: bool,
     initial_capacity: usize,
@@ -58,24 +58,24 @@ struct Counts {
 }
 
 /// Keys in all parts of the table, many of them in a few quotients: runs over several blocks, and over its end.
-fn pool<S: Scheme, H: KeyHasher>(core: &Core<S, H>, size: usize) -> Vec<u64> {
-    let last = core.table.slots() - 1;
+fn pool<F: Tested>(core: &F, size: usize) -> Vec<u64> {
+    let last = core.homes() - 1;
     let wanted = |key: &u64| {
-        let quotient = core.locate(core.hasher.digest(&key.to_le_bytes())).0;
+        let quotient = core.home(core.hasher().digest(&key.to_le_bytes()));
         key.is_multiple_of(3) || quotient == 2 || quotient == last
     };
     (0..).filter(wanted).take(size).collect()
 }
 
-impl<S: Scheme, H: KeyHasher, P: Promise<ValueOf<S>>> Run<S, H, P> {
-    fn new(core: Core<S, H>, promise: P, keeps_repairs_when_growing: bool) -> Self {
+impl<F: Tested, P: Promise<F::Value>> Run<F, P> {
+    fn new(core: F, promise: P, keeps_repairs_when_growing: bool) -> Self {
         let (stored, repaired, counts) = Default::default();
         let (remote, initial_capacity) = (MemoryRemote::new(), core.capacity());
         Self { initial_capacity, core, remote, stored, repaired, promise, keeps_repairs_when_growing, counts }
     }
 
     fn contains(&self, key: u64) -> bool {
-        self.core.contains_digest(self.core.hasher.digest(&key.to_le_bytes()))
+        self.core.contains(&key.to_le_bytes())
     }
 
     fn step(&mut self, random: &mut Random, pool: &[u64]) {
@@ -138,7 +138,7 @@ impl<S: Scheme, H: KeyHasher, P: Promise<ValueOf<S>>> Run<S, H, P> {
         assert_eq!(self.core.len(), self.stored.len());
         assert!(self.stored.iter().all(|&key| self.contains(key)), "a stored key was lost");
         for (query, keys) in &self.repaired {
-            let digest = self.core.hasher.digest(&query.to_le_bytes());
+            let digest = self.core.hasher().digest(&query.to_le_bytes());
             if self.stored.contains(query) || !self.core.contains_digest(digest) {
                 continue;
             }
@@ -267,6 +267,21 @@ fn every_layout_of_codes_keeps_keys_and_repairs() {
             counts.fixed > 0 && counts.grown > 0 && (share > 4 || counts.spills > 0),
             "{share}: {counts:?}"
         );
+    }
+}
+
+/// Lines of few and of many slots, with planes and without; the coarse hash makes equal fingerprints, which share a list.
+#[test]
+fn extension_filters_on_bins_lose_no_key_and_forget_nothing() {
+    for (capacity, bits) in [(150, 2), (150, 8), (40, 8), (400, 9), (100, 12), (60, 16)] {
+        let core = extension_bins::<Xxh3>(parameters(capacity, bits, 0.99, Overflow::Spill, 2));
+        let counts = Run::new(core, Never, true).run(STEPS / 2, 48);
+        assert!(counts.grown > 0 && counts.resets == 0, "{capacity} {bits}: {counts:?}");
+    }
+    for bits in [2, 8, 10, 13, 16] {
+        let core = extension_bins::<Coarse>(parameters(243, bits, 0.95, Overflow::Spill, 2));
+        let counts = Run::new(core, Never, true).run(STEPS / 2, 49);
+        assert!(counts.fixed > 0 && counts.grown > 0, "{bits}: {counts:?}");
     }
 }
 

@@ -11,7 +11,7 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// A filter with keys and repairs, and its remote.
-fn filled<S: Scheme>(core: &mut Core<S, Xxh3>, keys: u64) -> Faulty<MemoryRemote> {
+fn filled<F: Tested<Hasher = Xxh3>>(core: &mut F, keys: u64) -> Faulty<MemoryRemote> {
     let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
     for number in 0..keys {
         core.insert(&key(number), &mut remote).unwrap();
@@ -22,20 +22,20 @@ fn filled<S: Scheme>(core: &mut Core<S, Xxh3>, keys: u64) -> Faulty<MemoryRemote
     remote
 }
 
-fn address_of<S: Scheme>(core: &Core<S, Xxh3>, bytes: &[u8]) -> u64 {
-    core.addresses.of(core.locate(core.hasher.digest(bytes)).0)
+fn address_of<F: Tested<Hasher = Xxh3>>(core: &F, bytes: &[u8]) -> u64 {
+    core.address_of(core.hasher().digest(bytes))
 }
 
-fn accepts<S: Scheme>(core: &Core<S, Xxh3>, bytes: &[u8]) -> bool {
-    core.contains_digest(core.hasher.digest(bytes))
+fn accepts<F: Tested<Hasher = Xxh3>>(core: &F, bytes: &[u8]) -> bool {
+    core.contains(bytes)
 }
 
 /// The strangers of a range that the filter accepts.
-fn accepted<S: Scheme>(core: &Core<S, Xxh3>) -> Vec<u64> {
+fn accepted<F: Tested<Hasher = Xxh3>>(core: &F) -> Vec<u64> {
     (10_000..20_000).filter(|&number| accepts(core, &key(number))).collect()
 }
 
-fn all_ways_back<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn all_ways_back<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = filled(&mut core, 60);
     let repairs = accepted(&core);
     // An insertion that was made and reported as failed; the key may be tried again, and pushed twice then.
@@ -81,10 +81,11 @@ fn what_failed_half_way_is_taken_in_or_stays_in_question() {
     all_ways_back(telescoping_core(of()));
     all_ways_back(extension_core(of()));
     all_ways_back(explicit_core(of()));
+    all_ways_back(extension_bins(of()));
 }
 
 /// Lists in any order, with keys of other addresses among them: repairs of known keys stay.
-fn scrambled_lists<S: Scheme>(mut core: Core<S, Xxh3>) {
+fn scrambled_lists<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = filled(&mut core, 95);
     let accepted_before = accepted(&core);
     let mut random = Random::new(3);
@@ -124,13 +125,15 @@ fn keys_are_brought_home_and_keep_their_repairs() {
         scrambled_lists(telescoping_core(of()));
         scrambled_lists(extension_core(of()));
         scrambled_lists(explicit_core(of()));
+        if overflow == Overflow::Spill {
+            scrambled_lists(extension_bins(of()));
+        }
     }
 }
 
-#[test]
-fn a_way_back_that_fails_can_be_taken_again() {
+fn ways_back_that_fail<F: Tested<Hasher = Xxh3>>(of: impl Fn(Parameters) -> F) {
     for fault in Fault::HONEST.into_iter().filter(|fault| !format!("{fault:?}").starts_with("Panic")) {
-        let mut core = telescoping_core::<Xxh3>(parameters(100, 8, 0.95, Overflow::Spill, 7));
+        let mut core = of(parameters(100, 8, 0.95, Overflow::Spill, 7));
         let mut remote = filled(&mut core, 90);
         let (home, bytes) = remote.inner.iter().last().map(|(at, key)| (at, key.to_vec())).unwrap();
         let rank = remote.inner.iter().filter(|entry| entry.0 == home).count() - 1;
@@ -151,9 +154,15 @@ fn a_way_back_that_fails_can_be_taken_again() {
     }
 }
 
+#[test]
+fn a_way_back_that_fails_can_be_taken_again() {
+    ways_back_that_fail(telescoping_core);
+    ways_back_that_fail(extension_bins);
+}
+
 /// Codes that are full to the brim overflow when keys are taken in, one way or the other, and the blocks that are reset
 /// have keys of other lists too. Returns how often that happened on either way.
-fn reset_on_the_way<S: Scheme>(mut core: Core<S, Xxh3>) -> [u64; 2] {
+fn reset_on_the_way<F: Tested<Hasher = Xxh3>>(mut core: F) -> [u64; 2] {
     let mut remote = filled(&mut core, 150);
     let mut resets = [0; 2];
     for number in 150..280 {
@@ -190,19 +199,23 @@ fn blocks_that_are_reset_on_the_way_have_the_remainders_of_their_keys() {
     assert!(resets[0] > 3 && resets[1] > 3, "{resets:?}");
 }
 
-#[test]
-fn a_full_filter_takes_no_key_in_unless_it_grows() {
-    let mut core = extension_core::<Xxh3>(parameters(50, 8, 0.95, Overflow::Spill, 7));
+fn a_full_filter<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = filled(&mut core, 50);
     let address = address_of(&core, &key(777));
     remote.apply(&[Change::Push { address, key: &key(777) }]).unwrap();
     let full = FullError { len: 50, capacity: 50 };
     assert_eq!(core.resync(&[address], &mut remote), Err(AdaptiveError::Full(full)));
     assert_eq!(core.len(), 50);
-    core.growable = true;
+    core.let_grow();
     assert_eq!(core.resync(&[address], &mut remote), Ok(Resync::Agreed));
     assert_eq!(core.len(), 51);
     core.insert(&key(778), &mut remote).unwrap();
     assert_eq!(core.capacity(), 100);
     core.check(&mut remote.inner);
+}
+
+#[test]
+fn a_full_filter_takes_no_key_in_unless_it_grows() {
+    a_full_filter(extension_core(parameters(50, 8, 0.95, Overflow::Spill, 7)));
+    a_full_filter(extension_bins(parameters(50, 8, 0.95, Overflow::Spill, 7)));
 }
