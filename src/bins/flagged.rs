@@ -83,6 +83,12 @@ impl Table {
         unsafe { (self.operations.find_many_flagged)(self, places, answers, doubts) }
     }
 
+    /// Whether an item is stored, in the line or beyond.
+    pub(super) fn contains_anywhere(&self, place: Place) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.contains)(self, self.line(place.bin), place) }
+    }
+
     /// The slots of the line that hold an item, as bits; and whether there may be more of it beyond.
     pub(super) fn matching(&self, place: Place) -> (u64, bool) {
         // SAFETY: the operations were chosen for this processor.
@@ -91,33 +97,42 @@ impl Table {
 
     /// Inserts an item if that concerns nothing but its line, which has room and no flags, if none is equal and `admit`,
     /// which is asked at the last moment, agrees. Whether it was asked; if not, nothing has changed.
+    ///
+    /// Compiled into its caller. `None`, and nothing has happened, if there is no such version for layout and processor.
     #[inline(always)]
-    pub(super) fn insert_new(&mut self, place: Place, mut admit: impl FnMut() -> bool) -> bool {
+    pub(super) fn insert_new_inlined(&mut self, place: Place, admit: impl FnOnce() -> bool) -> Option<bool> {
         let mut admitted = false;
-        let mut note = || {
+        let note = || {
             admitted = admit();
             admitted
         };
         #[cfg(target_arch = "x86_64")]
-        let asked = match self.inlined {
-            Some(Inlined::Default(machine)) => {
+        let asked = match self.inlined? {
+            Inlined::Default(machine) => {
                 self.line_mut(place.bin).insert_new::<DefaultCut, _>(machine, place.print, note)
             }
-            Some(Inlined::Milli(machine)) => {
+            Inlined::Milli(machine) => {
                 self.line_mut(place.bin).insert_new::<MilliCut, _>(machine, place.print, note)
             }
-            _ => self.insert_new_by_pointer(place, &mut note),
+            Inlined::DefaultBmi2(_) => return None,
         };
         #[cfg(not(target_arch = "x86_64"))]
-        let asked = self.insert_new_by_pointer(place, &mut note);
+        let (asked, _) = (return None, note);
         self.len += usize::from(admitted);
-        asked
+        Some(asked)
     }
 
-    fn insert_new_by_pointer(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
-        let insert = self.operations.insert_new;
+    /// The same for every layout and processor.
+    pub(super) fn insert_new(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
+        let (insert, mut admitted) = (self.operations.insert_new, false);
+        let mut note = || {
+            admitted = admit();
+            admitted
+        };
         // SAFETY: the operations were chosen for this processor.
-        unsafe { insert(self.line_mut(place.bin), place.print, admit) }
+        let asked = unsafe { insert(self.line_mut(place.bin), place.print, &mut note) };
+        self.len += usize::from(admitted);
+        asked
     }
 
     /// The class and tag of a place.

@@ -15,8 +15,8 @@ use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, Growable, InvariantError, Key,
-    KeyHasher, Remote, Resync, Xxh3, batch,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, Growable, InvariantError,
+    Key, KeyHasher, Remote, Resync, Xxh3, batch,
 };
 
 pub use builder::ExtensionFilterBuilder;
@@ -87,7 +87,10 @@ pub struct ExtensionFilter<H = Xxh3> {
 
 /// The filter on its ground.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "a filter is a few words, and a query shall not follow a pointer to them")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a filter is a few words, and a query shall not follow a pointer to them"
+)]
 enum On<H> {
     Quotient(Core<Extending, H>),
     Bins(ExtendingBins<H>),
@@ -219,7 +222,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 }
 
 impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
-    #[inline]
+    #[inline(always)]
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,

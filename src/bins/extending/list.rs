@@ -50,6 +50,12 @@ impl Addresses {
         u64::from(self.generation) << GENERATION_AT | bin >> self.kept << class_bits | u64::from(class)
     }
 
+    /// The address of a place.
+    #[inline(always)]
+    pub(super) fn of_place(self, place: Place, class_bits: u32) -> u64 {
+        self.of(place.bin, (place.print.0 >> (64 - class_bits)) as u32, class_bits)
+    }
+
     /// The bins and the class whose runs have this address, in a table of so many bins; no bins for addresses that no run has.
     pub(super) fn runs(self, address: u64, bins: u64, class_bits: u32) -> (Range<u64>, u32) {
         let run = address & ((1 << GENERATION_AT) - 1);
@@ -88,8 +94,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     /// The address of a place.
     #[inline(always)]
     pub(super) fn address(&self, place: Place) -> u64 {
-        let class_bits = self.table.shape().class_bits;
-        self.addresses.of(place.bin, (place.print.0 >> (64 - class_bits)) as u32, class_bits)
+        self.addresses.of_place(place, self.table.shape().class_bits)
     }
 
     /// The bin and the class and tag of a key.

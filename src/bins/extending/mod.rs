@@ -124,7 +124,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let place = Place::from_words(place);
         let found = self.table.find_flagged(self.table.line(place.bin), place);
         if found.in_doubt {
-            return self.settle(place, digest());
+            return self.settle(digest());
         }
         found.here
     }
@@ -134,7 +134,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let (place, line) = self.table.place_and_line(digest);
         let found = self.table.find_flagged(line, place);
         if found.in_doubt {
-            return self.settle(place, digest);
+            return self.settle(digest);
         }
         found.here
     }
@@ -150,17 +150,20 @@ impl<H: KeyHasher> ExtendingBins<H> {
                 self.table.find_many_flagged(ahead.next(&self.table, &self.hasher), answers, &mut doubts);
             }
             for query in doubts.iter() {
-                let digest = self.hasher.digest_key(&keys[query]);
-                answers[query] = self.settle(self.table.place(digest), digest);
+                answers[query] = self.settle(self.hasher.digest_key(&keys[query]));
             }
         }
     }
 
     /// Whether an item accepts the key, where the line alone does not say. Apart from its caller, which shall need few
-    /// registers.
+    /// registers: where the key belongs is worked out again.
     #[cold]
     #[inline(never)]
-    fn settle(&self, place: Place, digest: Digest) -> bool {
+    fn settle(&self, digest: Digest) -> bool {
+        let place = self.table.place(digest);
+        if self.values.adapted() == 0 {
+            return self.table.contains_anywhere(place);
+        }
         let (mut slots, beyond) = self.table.matching(place);
         let key = self.string(digest);
         while slots != 0 {

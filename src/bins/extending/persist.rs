@@ -70,7 +70,9 @@ fn values(words: &[u64], bins: u64, slots: u32) -> Result<Values, FormatError> {
     let mut values = Values::new(slots);
     for of_bin in extensions.chunk_by(|one, other| one[0] == other[0]) {
         let bin = in_range::<u64>("the bin of an extension", of_bin[0][0], 0..=bins - 1)?;
-        let of_bin = of_bin.iter().map(|&[_, rank, number]| Ok((in_range("a rank", rank, 0..=u32::MAX.into())?, extension(number)?)));
+        let of_bin = of_bin.iter().map(|&[_, rank, number]| {
+            Ok((in_range("a rank", rank, 0..=u32::MAX.into())?, extension(number)?))
+        });
         values.set(bin, bins, of_bin.collect::<Result<_, FormatError>>()?);
     }
     Ok(values)

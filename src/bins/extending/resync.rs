@@ -123,11 +123,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
 
     /// Finds a key for every item of a fingerprint. Keeps the keys that the filter is going to have, returns their extensions,
     /// and how many items have no key.
-    fn explain(
-        &self,
-        (bin, entry): (u64, Entry),
-        members: &mut Vec<Member<'_>>,
-    ) -> (Vec<Extension>, usize) {
+    fn explain(&self, (bin, entry): (u64, Entry), members: &mut Vec<Member<'_>>) -> (Vec<Extension>, usize) {
         let ranks = self.table.items_of(bin).equal(entry);
         let values: Vec<Extension> = ranks.map(|rank| self.values.get(bin, rank)).collect();
         let matched = match_slots(values.len(), members.len(), |slot, member| {
@@ -149,7 +145,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
 
     /// Makes the items of these fingerprints as many as there are extensions for them, and gives them these. There are not
     /// fewer than there are items.
-    fn take_in<E>(&mut self, values: &BTreeMap<(u64, Entry), Vec<Extension>>) -> Result<(), AdaptiveError<E>> {
+    fn take_in<E>(
+        &mut self,
+        values: &BTreeMap<(u64, Entry), Vec<Extension>>,
+    ) -> Result<(), AdaptiveError<E>> {
         let (len, bytes) = (self.table.len, self.table.memory_bits() / 8);
         let bins: BTreeSet<u64> = values.keys().map(|&(bin, _)| bin).collect();
         for bin in bins {

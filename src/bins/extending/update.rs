@@ -23,14 +23,36 @@ impl<H: KeyHasher> ExtendingBins<H> {
             let mut written = Ok(());
             // The line asks before it changes, in the middle of the one look at it.
             let push = || {
-                let class = (place.print.0 >> (64 - class_bits)) as u32;
-                let address = addresses.of(place.bin, class, class_bits);
-                written = remote.apply(&[Change::Push { address, key }]);
+                written =
+                    remote.apply(&[Change::Push { address: addresses.of_place(place, class_bits), key }]);
                 written.is_ok()
             };
-            if self.table.insert_new(place, push) {
-                return written.map(|()| true).map_err(AdaptiveError::Remote);
+            match self.table.insert_new_inlined(place, push) {
+                Some(true) => return written.map(|()| true).map_err(AdaptiveError::Remote),
+                Some(false) => {}
+                None => return self.insert_by_pointer(place, digest, key, remote),
             }
+        }
+        self.insert_anywhere(digest, key, remote)
+    }
+
+    /// [`insert`](Self::insert) where no version for the processor is compiled into it. Apart from it, or the closure there
+    /// would have to lie in memory.
+    #[inline(never)]
+    fn insert_by_pointer<R: Remote>(
+        &mut self,
+        place: Place,
+        digest: Digest,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let (address, mut written) = (self.address(place), Ok(()));
+        let mut push = || {
+            written = remote.apply(&[Change::Push { address, key }]);
+            written.is_ok()
+        };
+        if self.table.insert_new(place, &mut push) {
+            return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
         self.insert_anywhere(digest, key, remote)
     }

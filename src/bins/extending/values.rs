@@ -141,7 +141,8 @@ impl Values {
 
     /// Checks the extensions of a bin that has so many items.
     pub(super) fn verify(&self, bin: u64, items: usize) -> Result<(), InvariantError> {
-        let deepest = self.deep.range(..=(bin, usize::MAX)).next_back().filter(|((other, _), _)| *other == bin);
+        let deepest =
+            self.deep.range(..=(bin, usize::MAX)).next_back().filter(|((other, _), _)| *other == bin);
         let last = deepest.map_or(64 - self.near(bin).leading_zeros() as usize, |((_, rank), _)| rank + 1);
         ensure!(last <= items, "bin {bin} has an extension for item {last} of {items}");
         Ok(())

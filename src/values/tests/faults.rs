@@ -74,10 +74,7 @@ impl<F: Tested<Hasher = Crowded>> Tormented<F> {
     }
 
     /// An operation, during which the remote may panic. Unless it went well, the filter must be as it was.
-    fn attempt<T>(
-        &mut self,
-        operate: impl FnOnce(&mut F, &mut FaultyRemote) -> Outcome<T>,
-    ) -> Option<T> {
+    fn attempt<T>(&mut self, operate: impl FnOnce(&mut F, &mut FaultyRemote) -> Outcome<T>) -> Option<T> {
         let before = self.core.clone();
         let (core, remote) = (&mut self.core, &mut self.remote);
         let done = match catch_unwind(AssertUnwindSafe(|| operate(core, remote))) {

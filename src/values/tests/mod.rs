@@ -15,10 +15,11 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::{Core, Overflow, Parameters, Scheme, ValueOf, ValueStore};
-use crate::testing::Random;
 use crate::bins::testing::extension_bins;
+use crate::testing::Random;
 use crate::{
-    Adaptation, AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, MemoryRemote, Remote, Resync, Seed, Xxh3,
+    Adaptation, AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, MemoryRemote,
+    Remote, Resync, Seed, Xxh3,
 };
 
 /// A filter with values, or one on another ground that promises the same: what the tests need of it.
@@ -34,7 +35,8 @@ pub(crate) trait Tested: Clone + PartialEq {
     fn contains_digest(&self, digest: Digest) -> bool;
     fn insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>;
     fn remove<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>;
-    fn adapt<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>;
+    fn adapt<R: Remote>(&mut self, key: &[u8], remote: &mut R)
+    -> Result<Adaptation, AdaptiveError<R::Error>>;
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
@@ -121,7 +123,10 @@ macro_rules! forward_to_filter {
             self.grow(remote)
         }
 
-        fn clear<R: $crate::Remote>(&mut self, remote: &mut R) -> Result<(), $crate::AdaptiveError<R::Error>> {
+        fn clear<R: $crate::Remote>(
+            &mut self,
+            remote: &mut R,
+        ) -> Result<(), $crate::AdaptiveError<R::Error>> {
             self.clear(remote)
         }
 

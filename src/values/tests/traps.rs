@@ -11,11 +11,7 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 /// Adapts to all strangers of a range.
-fn adapt_to<F: Tested>(
-    core: &mut F,
-    remote: &mut MemoryRemote,
-    strangers: std::ops::Range<u64>,
-) {
+fn adapt_to<F: Tested>(core: &mut F, remote: &mut MemoryRemote, strangers: std::ops::Range<u64>) {
     for stranger in strangers {
         core.adapt(&key(stranger), remote).unwrap();
     }

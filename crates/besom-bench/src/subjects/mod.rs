@@ -6,8 +6,8 @@ mod others;
 
 use ::besom::{
     AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
-    CuckooingFilter, CyclicFilter, ExtensionFilter, PartialKeyCuckooFilter, QuotientFilter, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, PartialKeyCuckooFilter, QuotientFilter,
+    SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 use self::besom::{adaptive, adaptive_but_for_few, adaptive_with_keys, plain};
@@ -15,7 +15,7 @@ use crate::subject::{Entry, Shape};
 
 /// An entry by the way in which it is measured, its name, the type of the filter, and what else there is to know.
 ///
-/// Filters with slots say `slots` after their type, and get the load of the shape; those of the cuckoo family `bins` and
+/// Filters with slots say `slots` after their type, and get the load of the shape, and `on` if their ground is forced; those of the cuckoo family `bins` and
 /// then tables and slots of a bin: no shape of theirs can be filled further than 0.96, so a higher load is measured there.
 macro_rules! entry {
     ($way:ident, $name:literal, $filter:ty $(, $remark:literal)?) => {
@@ -24,6 +24,12 @@ macro_rules! entry {
     ($way:ident, $name:literal, $filter:ty, slots $(, $remark:literal)?) => {
         entry!(@ $way, $name, $filter, ", max_load(load)" $(, $remark)?; |s| max_load(s.load))
     };
+    ($way:ident, $name:literal, $filter:ty, slots on $ground:ident) => {
+        entry!(
+            @ $way, $name, $filter, concat!(", max_load(load), ground(", stringify!($ground), ")");
+            |s| max_load(s.load) ground(Ground::$ground)
+        )
+    };
     ($way:ident, $name:literal, $filter:ty, bins $(($tables:literal, $slots:literal))? $(, $remark:literal)?) => {
         entry!(
             @ $way, $name, $filter, ", max_load(load up to 0.96)" $(, $remark)?;
@@ -31,7 +37,7 @@ macro_rules! entry {
         )
     };
     (
-        @ $way:ident, $name:literal, $filter:ty, $load:literal $(, $remark:literal)?;
+        @ $way:ident, $name:literal, $filter:ty, $load:expr $(, $remark:literal)?;
         $(|$shape:ident| $($call:ident($($value:expr),+))+)?
     ) => {
         $way(
@@ -61,6 +67,8 @@ pub(crate) fn all() -> Vec<Entry> {
         entry!(adaptive, "telescoping", TelescopingFilter, slots),
         entry!(adaptive, "telescoping-uncompressed", UncompressedTelescopingFilter, slots),
         entry!(adaptive, "extension", ExtensionFilter, slots),
+        entry!(adaptive, "extension-quotient", ExtensionFilter, slots on Quotient),
+        entry!(adaptive, "extension-bins", ExtensionFilter, slots on Bins),
         entry!(
             adaptive_but_for_few,
             "broom",

@@ -2,7 +2,7 @@
 
 use besom::{
     AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, DynFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
+    CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, Overflow, QuotientFilter, SwappingFilter,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, dyn_adaptive, dyn_plain,
     dyn_removable,
 };
@@ -125,6 +125,9 @@ const REGISTRY: &[Entry] = &[
         on_quotients!(UncompressedTelescopingFilter, spec, 3).map(dyn_adaptive)
     }),
     Entry::adaptive("extension", None, |spec| on_quotients!(ExtensionFilter, spec, 3).map(dyn_adaptive)),
+    Entry::adaptive("extension-bins", None, |spec| {
+        on_quotients!(ExtensionFilter, spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
+    }),
     Entry::adaptive("extension-reset", None, |spec| {
         on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
     }),
