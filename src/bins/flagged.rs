@@ -12,20 +12,11 @@ use std::ops::Range;
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
 use super::layout::{DefaultCut, MilliCut};
-use super::line::{Entry, Line};
+use super::line::{Entry, Found, Line};
 #[cfg(target_arch = "x86_64")]
 use super::machine::inlined::Inlined;
 use super::next::Refused;
 use super::table::{Place, Table};
-
-/// What is known of an item after one line was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Whether it is in the line.
-    pub(super) here: bool,
-    /// Whether that does not settle it: it may be beyond the line, or its flag is set.
-    pub(super) in_doubt: bool,
-}
 
 /// The items of a bin in order, those beyond the line included.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,16 +55,14 @@ impl Table {
     pub(super) fn find_flagged(&self, line: &Line, place: Place) -> Found {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
-            let (here, in_doubt) = match machine {
+            return match machine {
                 Inlined::Default(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
                 Inlined::Milli(machine) => line.find_flagged::<MilliCut, _>(machine, place.print),
                 Inlined::DefaultBmi2(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
             };
-            return Found { here, in_doubt };
         }
         // SAFETY: the operations were chosen for this processor.
-        let (here, in_doubt) = unsafe { (self.operations.find_flagged)(line, place.print) };
-        Found { here, in_doubt }
+        unsafe { (self.operations.find_flagged)(line, place.print) }
     }
 
     /// One answer for each place, as far as the lines have it; those that are in doubt are noted.
@@ -81,12 +70,6 @@ impl Table {
     pub(super) fn find_many_flagged(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.find_many_flagged)(self, places, answers, doubts) }
-    }
-
-    /// Whether an item is stored, in the line or beyond.
-    pub(super) fn contains_anywhere(&self, place: Place) -> bool {
-        // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.contains)(self, self.line(place.bin), place) }
     }
 
     /// The slots of the line that hold an item, as bits; and whether there may be more of it beyond.

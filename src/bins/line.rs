@@ -126,6 +126,17 @@ impl Run {
     }
 }
 
+/// What is known of an item after its line was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Whether it is in the line.
+    pub(super) here: bool,
+    /// Whether items like it may lie beyond the line.
+    pub(super) beyond: bool,
+    /// Whether the flag of its class is set.
+    pub(super) flagged: bool,
+}
+
 /// Everything of a line but the bytes of the tags.
 #[derive(Clone, Copy)]
 struct Meta {
@@ -298,16 +309,17 @@ impl Line {
         self.set_word(L::BORDERS_AT as usize, flags.fold(word, |word, flag| word | flag));
     }
 
-    /// Whether the item is here; and whether that does not settle it: its run ends with a full bin, or it is here and the
-    /// flag of its class is set. Without a branch on either.
+    /// Whether the item is here, whether items like it may be in the second level, and whether the flag of its class is set.
     #[inline(always)]
-    pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
+    pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> Found {
         let class = print.class::<L>();
         let (occupied, borders) = (self.occupied::<L>(), self.borders_and_above::<L>());
         let run = Run::find::<L, M>(machine, occupied, borders, class);
-        let found = self.matches::<L, M>(machine, print) & run.slots() != 0;
-        let flagged = borders & L::FLAG_OF[class % 64] != 0;
-        (found, (run.last == L::FULL) | (found & flagged))
+        Found {
+            here: self.matches::<L, M>(machine, print) & run.slots() != 0,
+            beyond: run.last == L::FULL,
+            flagged: borders & L::FLAG_OF[class % 64] != 0,
+        }
     }
 
     /// The slots that hold the item; and whether there may be more of it in the second level.

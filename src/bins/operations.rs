@@ -7,7 +7,7 @@ use crate::bits::Isa;
 
 use super::ahead::Doubts;
 use super::layout::{CUTS, Cut, Layout, Shape, for_each_cut};
-use super::line::{Entry, Fingerprint, Line};
+use super::line::{Entry, Fingerprint, Found, Line};
 use super::machine::{Portable, Search};
 use super::next::Refused;
 use super::table::{Place, Table};
@@ -27,7 +27,7 @@ pub(super) struct Operations {
     pub(super) count_entry: unsafe fn(&Table, u64, Entry) -> usize,
     pub(super) ceiling: unsafe fn(&Table, u64, Entry) -> Option<Entry>,
     pub(super) insert_entry: unsafe fn(&mut Table, u64, Entry) -> Result<bool, Refused>,
-    pub(super) find_flagged: unsafe fn(&Line, Fingerprint) -> (bool, bool),
+    pub(super) find_flagged: unsafe fn(&Line, Fingerprint) -> Found,
     pub(super) find_many_flagged: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
     pub(super) matching: unsafe fn(&Line, Fingerprint) -> (u64, bool),
     pub(super) insert_new: unsafe fn(&mut Line, Fingerprint, &mut dyn FnMut() -> bool) -> bool,
@@ -207,7 +207,7 @@ macro_rules! compile {
             }
 
             $(#[$features])?
-            fn find_flagged<L: Layout>(line: &Line, print: Fingerprint) -> (bool, bool) {
+            fn find_flagged<L: Layout>(line: &Line, print: Fingerprint) -> Found {
                 line.find_flagged::<L, This>(machine(), print)
             }
 
@@ -219,9 +219,9 @@ macro_rules! compile {
                 doubts: &mut Doubts,
             ) {
                 for (place, answer) in places.iter().zip(answers) {
-                    let (found, doubt) = table.line(place.bin).find_flagged::<L, This>(machine(), place.print);
-                    *answer = found;
-                    doubts.note(doubt);
+                    let found = table.line(place.bin).find_flagged::<L, This>(machine(), place.print);
+                    *answer = found.here;
+                    doubts.note(found.beyond | (found.here & found.flagged));
                 }
             }
 

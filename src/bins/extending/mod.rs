@@ -42,7 +42,7 @@ use super::ahead::{Ahead, Doubts};
 use super::builder::Plan;
 use super::flagged::Items;
 use super::layout::Shape;
-use super::line::Entry;
+use super::line::{Entry, Found};
 use super::next::Next;
 use super::second::Second;
 use super::table::{Place, STEP, Table};
@@ -122,19 +122,24 @@ impl<H: KeyHasher> ExtendingBins<H> {
     #[inline(always)]
     pub(crate) fn contains_at(&self, place: [u64; 2], digest: impl FnOnce() -> Digest) -> bool {
         let place = Place::from_words(place);
-        let found = self.table.find_flagged(self.table.line(place.bin), place);
-        if found.in_doubt {
-            return self.settle(digest());
-        }
-        found.here
+        self.answer(self.table.find_flagged(self.table.line(place.bin), place), digest)
     }
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
         let (place, line) = self.table.place_and_line(digest);
-        let found = self.table.find_flagged(line, place);
-        if found.in_doubt {
-            return self.settle(digest);
+        self.answer(self.table.find_flagged(line, place), || digest)
+    }
+
+    /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match; they lead
+    /// to different functions, or the compiler would make one of them and work its condition out with twice the instructions.
+    #[inline(always)]
+    fn answer(&self, found: Found, digest: impl FnOnce() -> Digest) -> bool {
+        if found.beyond {
+            return self.settle_beyond(digest());
+        }
+        if found.here & found.flagged {
+            return self.settle(digest());
         }
         found.here
     }
@@ -155,15 +160,22 @@ impl<H: KeyHasher> ExtendingBins<H> {
         }
     }
 
+    /// Whether an item accepts the key whose run ends with a full bin.
+    #[cold]
+    #[inline(never)]
+    fn settle_beyond(&self, digest: Digest) -> bool {
+        if self.values.adapted() == 0 {
+            return self.table.contains(self.table.place(digest));
+        }
+        self.settle(digest)
+    }
+
     /// Whether an item accepts the key, where the line alone does not say. Apart from its caller, which shall need few
     /// registers: where the key belongs is worked out again.
     #[cold]
     #[inline(never)]
     fn settle(&self, digest: Digest) -> bool {
         let place = self.table.place(digest);
-        if self.values.adapted() == 0 {
-            return self.table.contains_anywhere(place);
-        }
         let (mut slots, beyond) = self.table.matching(place);
         let key = self.string(digest);
         while slots != 0 {
