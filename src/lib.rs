@@ -32,7 +32,7 @@
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`ExtensionFilter`], [`BroomFilter`] |
-//! | on cache-line bins | [`BinFilter`] |
+//! | on cache-line bins | [`BinFilter`], and [`ExtensionFilter`] where [`Ground::Bins`] is asked for |
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | one small block per operation | [`TinySet`] |

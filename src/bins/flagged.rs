@@ -50,19 +50,28 @@ impl Items {
 }
 
 impl Table {
-    /// Looks for an item in its line.
+    /// Looks for an item in its line, and has `conclude` make an answer of what was found, in each version by itself.
     #[inline(always)]
-    pub(super) fn find_flagged(&self, line: &Line, place: Place) -> Found {
+    pub(super) fn ask_flagged(
+        &self,
+        line: &Line,
+        place: Place,
+        conclude: impl FnOnce(Found) -> bool,
+    ) -> bool {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
             return match machine {
-                Inlined::Default(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
-                Inlined::Milli(machine) => line.find_flagged::<MilliCut, _>(machine, place.print),
-                Inlined::DefaultBmi2(machine) => line.find_flagged::<DefaultCut, _>(machine, place.print),
+                Inlined::Default(machine) => {
+                    conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
+                }
+                Inlined::Milli(machine) => conclude(line.find_flagged::<MilliCut, _>(machine, place.print)),
+                Inlined::DefaultBmi2(machine) => {
+                    conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
+                }
             };
         }
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.find_flagged)(line, place.print) }
+        conclude(unsafe { (self.operations.find_flagged)(line, place.print) })
     }
 
     /// One answer for each place, as far as the lines have it; those that are in doubt are noted.
@@ -72,10 +81,10 @@ impl Table {
         unsafe { (self.operations.find_many_flagged)(self, places, answers, doubts) }
     }
 
-    /// The slots of the line that hold an item, as bits; and whether there may be more of it beyond.
-    pub(super) fn matching(&self, place: Place) -> (u64, bool) {
+    /// What one look at the line of an item finds.
+    pub(super) fn find_flagged(&self, place: Place) -> Found {
         // SAFETY: the operations were chosen for this processor.
-        unsafe { (self.operations.matching)(self.line(place.bin), place.print) }
+        unsafe { (self.operations.find_flagged)(self.line(place.bin), place.print) }
     }
 
     /// Inserts an item if that concerns nothing but its line, which has room and no flags, if none is equal and `admit`,

@@ -126,15 +126,30 @@ impl Run {
     }
 }
 
-/// What is known of an item after its line was read.
+/// What is known of an item after its line was read. Words rather than bits: three bits would be packed into one register
+/// and taken apart again on their way to where they are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Whether it is in the line.
-    pub(super) here: bool,
+    /// The slots that hold it, as bits.
+    pub(super) slots: u64,
+    /// The flag of its class; 0 if it is not set.
+    pub(super) flag: u64,
     /// Whether items like it may lie beyond the line.
     pub(super) beyond: bool,
-    /// Whether the flag of its class is set.
-    pub(super) flagged: bool,
+}
+
+impl Found {
+    /// Whether it is in the line.
+    #[inline(always)]
+    pub(super) fn is_here(self) -> bool {
+        self.slots != 0
+    }
+
+    /// Whether it is in the line and its flag is set.
+    #[inline(always)]
+    pub(super) fn is_flagged(self) -> bool {
+        (self.slots != 0) & (self.flag != 0)
+    }
 }
 
 /// Everything of a line but the bytes of the tags.
@@ -309,24 +324,17 @@ impl Line {
         self.set_word(L::BORDERS_AT as usize, flags.fold(word, |word, flag| word | flag));
     }
 
-    /// Whether the item is here, whether items like it may be in the second level, and whether the flag of its class is set.
+    /// Looks for an item: where it is, whether items like it may be in the second level, and the flag of its class.
     #[inline(always)]
     pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> Found {
         let class = print.class::<L>();
         let (occupied, borders) = (self.occupied::<L>(), self.borders_and_above::<L>());
         let run = Run::find::<L, M>(machine, occupied, borders, class);
         Found {
-            here: self.matches::<L, M>(machine, print) & run.slots() != 0,
+            slots: self.matches::<L, M>(machine, print) & run.slots(),
+            flag: borders & L::FLAG_OF[class % 64],
             beyond: run.last == L::FULL,
-            flagged: borders & L::FLAG_OF[class % 64] != 0,
         }
-    }
-
-    /// The slots that hold the item; and whether there may be more of it in the second level.
-    #[inline(always)]
-    pub(super) fn matching<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (u64, bool) {
-        let run = self.run::<L, M>(machine, print.class::<L>());
-        (self.matches::<L, M>(machine, print) & run.slots(), run.last == L::FULL)
     }
 
     /// Which slots hold a smaller tag, whatever their class, and which hold the same. Bits beyond the slots mean nothing.

@@ -29,7 +29,6 @@ pub(super) struct Operations {
     pub(super) insert_entry: unsafe fn(&mut Table, u64, Entry) -> Result<bool, Refused>,
     pub(super) find_flagged: unsafe fn(&Line, Fingerprint) -> Found,
     pub(super) find_many_flagged: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
-    pub(super) matching: unsafe fn(&Line, Fingerprint) -> (u64, bool),
     pub(super) insert_new: unsafe fn(&mut Line, Fingerprint, &mut dyn FnMut() -> bool) -> bool,
     pub(super) remove: unsafe fn(&mut Table, u64, Fingerprint) -> bool,
     pub(super) remove_entry: unsafe fn(&mut Table, u64, Entry) -> bool,
@@ -105,7 +104,6 @@ macro_rules! compile {
                     insert_entry: insert_entry::<L>,
                     find_flagged: find_flagged::<L>,
                     find_many_flagged: find_many_flagged::<L>,
-                    matching: matching::<L>,
                     insert_new: insert_new::<L>,
                     remove: remove::<L>,
                     remove_entry: remove_entry::<L>,
@@ -220,14 +218,9 @@ macro_rules! compile {
             ) {
                 for (place, answer) in places.iter().zip(answers) {
                     let found = table.line(place.bin).find_flagged::<L, This>(machine(), place.print);
-                    *answer = found.here;
-                    doubts.note(found.beyond | (found.here & found.flagged));
+                    *answer = found.is_here();
+                    doubts.note(found.beyond | found.is_flagged());
                 }
-            }
-
-            $(#[$features])?
-            fn matching<L: Layout>(line: &Line, print: Fingerprint) -> (u64, bool) {
-                line.matching::<L, This>(machine(), print)
             }
 
             $(#[$features])?

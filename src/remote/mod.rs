@@ -59,6 +59,7 @@ pub enum Change<'k> {
 /// | filters | address | list |
 /// |---|---|---|
 /// | quotient based | the quotient of the key, without the bits that later doublings added; generations of addresses in the upper bits | in the order of the runs: rank in the list = rank in the run, among the keys of a quotient |
+/// | on cache-line bins | bin and class of the key, likewise | keys of equal fingerprints in the order of their ranks |
 /// | cuckoo based | the slot number, or that plus the number of slots after every other rehash | one key |
 /// | Bloom filters and other cascades | a range of home cells, one for every 128 keys | all keys at home there |
 ///

@@ -7,8 +7,8 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
     Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
-    Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter,
+    Remove, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -20,6 +20,9 @@ pub(crate) struct State<F> {
 /// One kind of filter.
 pub(crate) trait Subject {
     type Filter: Persist + Clone + Send + Sync;
+
+    /// What its fixtures are called beyond the kind: there for filters that stand on several grounds.
+    const GROUND: &str = "";
 
     /// Filters of this capacity in every state that their operations lead to; the last one has most in it.
     fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>>;
@@ -182,11 +185,13 @@ subject!(Bins, BinFilter, |capacity, seed| {
 });
 
 macro_rules! adaptive_subject {
-    ($name:ident, $filter:ident $(<$variant:ty>)?, $states:expr) => {
+    ($name:ident $(($ground:literal))?, $filter:ident $(<$variant:ty>)?, $states:expr) => {
         pub(crate) struct $name<H>(PhantomData<H>);
 
         impl<H: KeyHasher> Subject for $name<H> {
             type Filter = $filter<$($variant,)? H>;
+
+            $(const GROUND: &str = $ground;)?
 
             fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
                 let states: fn(usize, u64) -> Vec<State<Self::Filter>> = $states;
@@ -224,6 +229,14 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
     let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
+    doubled(adapted(filter, 20 * capacity as u64)).0
+});
+
+adaptive_subject!(ExtensionOnBins("-bins"), ExtensionFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.02, 1e-3][seed as usize % 3];
+    let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
+    let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let filter = builder.ground(Ground::Bins).max_load(load).hasher::<H>().build().unwrap();
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
@@ -303,7 +316,7 @@ subject!(Whitelist, WhitelistFilter, |capacity, seed| {
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
-            Telescoping TelescopingUncompressed Extension
+            Telescoping TelescopingUncompressed Extension ExtensionOnBins
             Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom Bins)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {

@@ -122,13 +122,13 @@ impl<H: KeyHasher> ExtendingBins<H> {
     #[inline(always)]
     pub(crate) fn contains_at(&self, place: [u64; 2], digest: impl FnOnce() -> Digest) -> bool {
         let place = Place::from_words(place);
-        self.answer(self.table.find_flagged(self.table.line(place.bin), place), digest)
+        self.table.ask_flagged(self.table.line(place.bin), place, |found| self.answer(found, digest))
     }
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
         let (place, line) = self.table.place_and_line(digest);
-        self.answer(self.table.find_flagged(line, place), || digest)
+        self.table.ask_flagged(line, place, |found| self.answer(found, || digest))
     }
 
     /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match; they lead
@@ -138,10 +138,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
         if found.beyond {
             return self.settle_beyond(digest());
         }
-        if found.here & found.flagged {
+        if found.is_flagged() {
             return self.settle(digest());
         }
-        found.here
+        found.is_here()
     }
 
     /// The machine is chosen once for a batch, and what one line does not settle is settled at its end.
@@ -176,7 +176,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     #[inline(never)]
     fn settle(&self, digest: Digest) -> bool {
         let place = self.table.place(digest);
-        let (mut slots, beyond) = self.table.matching(place);
+        let Found { mut slots, beyond, .. } = self.table.find_flagged(place);
         let key = self.string(digest);
         while slots != 0 {
             if self.values.get(place.bin, slots.trailing_zeros() as usize).begins(&key) {

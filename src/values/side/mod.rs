@@ -186,7 +186,7 @@ mod tests {
     fn every_record_is_what_was_written_last() {
         let mut random = Random::new(61);
         for strings in [false, true] {
-            for (slots, flags) in [(46, 45), (63, 63), (63, 55), (7, 6), (32, 1)] {
+            for (slots, flags) in [(46, 45), (63, 63), (63, 55), (7, 6), (32, 1), (63, 0), (27, 0)] {
                 let layout = Layout { slots, flags, strings };
                 let (mut store, mut model) = (SideStore::new(layout), BTreeMap::new());
                 for _ in 0..600 {

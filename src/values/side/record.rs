@@ -9,6 +9,9 @@
 //! | other flags | k: 4 | base: 6 | plane 0: n bits | … | plane k−1 | n times: zeros and a one | strings |
 //! ```
 //!
+//! Where no flags are kept elsewhere, most records have a few values only: there, a bit says whether the flags follow or, for
+//! up to eight values, their number less 1 in three bits and the slots in six bits each.
+//!
 //! `k` is what makes the record shortest (Rice's code). The i-th number is found with one select among the ones, the place
 //! of its string with one population count for each plane: nothing is decoded from the beginning. Where values are spread
 //! as repairs spread them this takes half a bit a value more than their entropy.
@@ -38,7 +41,35 @@ impl Layout {
     fn other_flags(self) -> u32 {
         self.slots.saturating_sub(self.flags)
     }
+
+    /// The slots that have values, and how many bits say so: those of a record that begins at `at`, and the flags that are
+    /// kept elsewhere.
+    #[inline]
+    fn slots_at(self, words: &[u64], at: usize, flags: u64) -> (u64, u32) {
+        let other = self.other_flags();
+        if self.flags > 0 {
+            let own = if other == 0 { 0 } else { read_bits(words, at, other) << self.flags };
+            return (flags | own, other);
+        }
+        if read_bits(words, at, 1) == 0 {
+            return (read_bits(words, at + 1, other), 1 + other);
+        }
+        let few = read_bits(words, at + 1, FEW_BITS) as u32 + 1;
+        let mut list = read_bits(words, at + 1 + FEW_BITS as usize, few * SLOT_BITS);
+        let mut slots = 0;
+        for _ in 0..few {
+            slots |= 1 << (list & low_mask(SLOT_BITS));
+            list >>= SLOT_BITS;
+        }
+        (slots, 1 + FEW_BITS + few * SLOT_BITS)
+    }
 }
+
+/// The width of the number of values, less 1, where slots are listed.
+const FEW_BITS: u32 = 3;
+
+/// The width of a slot there.
+const SLOT_BITS: u32 = 6;
 
 /// The value of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +97,7 @@ impl Draft {
         let size = |&k: &u32| entries.iter().map(|entry| k + (above(entry) >> k)).sum::<u32>();
         let k = (0..1 << K_BITS).min_by_key(size).unwrap_or(0);
         let mut draft = Self::default();
-        let flags = entries.iter().fold(0_u64, |flags, entry| flags | 1 << entry.slot);
-        draft.push(flags >> layout.flags.min(63), layout.other_flags());
+        draft.push_slots(layout, entries);
         draft.push(k.into(), K_BITS);
         draft.push(base.into(), BASE_BITS);
         for plane in 0..k {
@@ -83,6 +113,21 @@ impl Draft {
             entries.iter().for_each(|entry| draft.push(entry.bits, entry.number));
         }
         draft
+    }
+
+    /// Which slots have values, as far as the record says it.
+    fn push_slots(&mut self, layout: Layout, entries: &[Entry]) {
+        let flags = entries.iter().fold(0_u64, |flags, entry| flags | 1 << entry.slot);
+        let few = entries.len() <= 1 << FEW_BITS;
+        if layout.flags == 0 {
+            self.push(few.into(), 1);
+        }
+        if layout.flags > 0 || !few {
+            self.push(flags >> layout.flags.min(63), layout.other_flags());
+            return;
+        }
+        self.push(entries.len() as u64 - 1, FEW_BITS);
+        entries.iter().for_each(|entry| self.push(entry.slot.into(), SLOT_BITS));
     }
 
     /// How many bits it has.
@@ -118,9 +163,8 @@ pub(crate) struct Record<'g> {
 impl<'g> Record<'g> {
     #[inline]
     pub(super) fn new(layout: Layout, words: &'g [u64], at: usize, flags: u64) -> Self {
-        let other = layout.other_flags();
-        let slots = flags | if other == 0 { 0 } else { read_bits(words, at, other) << layout.flags };
-        let at = at + other as usize;
+        let (slots, said_in) = layout.slots_at(words, at, flags);
+        let at = at + said_in as usize;
         let header = read_bits(words, at, K_BITS + BASE_BITS);
         let (k, base) = ((header & low_mask(K_BITS)) as u32, (header >> K_BITS) as u32);
         let planes_at = at + (K_BITS + BASE_BITS) as usize;
