@@ -73,7 +73,7 @@ fn values(words: &[u64], bins: u64, slots: u32) -> Result<Values, FormatError> {
         let of_bin = of_bin.iter().map(|&[_, rank, number]| {
             Ok((in_range("a rank", rank, 0..=u32::MAX.into())?, extension(number)?))
         });
-        values.set(bin, bins, of_bin.collect::<Result<_, FormatError>>()?);
+        values.set(bin, bins, &of_bin.collect::<Result<Vec<_>, FormatError>>()?);
     }
     Ok(values)
 }

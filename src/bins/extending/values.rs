@@ -104,11 +104,11 @@ impl Values {
     /// Changes the extensions of a bin, one of so many.
     pub(super) fn store(&mut self, bin: u64, bins: u64, values: &[Extension]) {
         let adapted = values.iter().copied().enumerate().filter(|(_, value)| value.len() > 0);
-        self.set(bin, bins, adapted.collect());
+        self.set(bin, bins, &adapted.collect::<Vec<_>>());
     }
 
     /// Gives these ranks of a bin, which ascend, these extensions, which are not empty, and the others none.
-    pub(super) fn set(&mut self, bin: u64, bins: u64, values: Vec<(usize, Extension)>) {
+    pub(super) fn set(&mut self, bin: u64, bins: u64, values: &[(usize, Extension)]) {
         self.adapted = self.adapted + values.len() - self.near(bin).count_ones() as usize;
         let split = values.partition_point(|&(rank, _)| rank < self.ranks as usize);
         let entry = |&(rank, value): &(usize, Extension)| Entry {

@@ -179,7 +179,7 @@ fn verification_sees_flags_and_extensions_that_are_wrong() {
     flagged.table.set_flags(bin, u64::MAX);
     let mut beyond = filter.clone();
     let items = filter.table.items_of(bin).len();
-    beyond.values.set(bin, filter.table.bins(), vec![(items, Extension::new(1, 1))]);
+    beyond.values.set(bin, filter.table.bins(), &[(items, Extension::new(1, 1))]);
     for damaged in [unflagged, flagged, beyond] {
         assert!(damaged.verify().is_err() && filter.verify().is_ok());
     }
