@@ -186,6 +186,19 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         on_ground!(&self.on, filter => filter.contains_digest(digest))
     }
 
+    /// On a quotient table the upper half of the digest is nearly always enough, and the hash need not compute the other one. In
+    /// the few other cases the key is hashed once more.
+    #[inline(always)]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        match &self.on {
+            On::Quotient(core) => {
+                let digest = || core.hasher().digest_key(key);
+                core.contains_at(core.place(digest()), digest)
+            }
+            On::Bins(bins) => bins.contains_digest(bins.hasher().digest_key(key)),
+        }
+    }
+
     /// As for all filters, but the ground is chosen once for all keys.
     #[inline]
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
