@@ -275,12 +275,12 @@ fn every_layout_of_codes_keeps_keys_and_repairs() {
 fn extension_filters_on_bins_lose_no_key_and_forget_nothing() {
     for (capacity, bits) in [(150, 2), (150, 8), (40, 8), (400, 9), (100, 12), (60, 16)] {
         let core = extension_bins::<Xxh3>(parameters(capacity, bits, 0.99, Overflow::Spill, 2));
-        let counts = Run::new(core, Never, true).run(STEPS / 2, 48);
+        let counts = Run::new(core, Never, true).run(STEPS / 4, 48);
         assert!(counts.grown > 0 && counts.resets == 0, "{capacity} {bits}: {counts:?}");
     }
     for bits in [2, 8, 10, 13, 16] {
         let core = extension_bins::<Coarse>(parameters(243, bits, 0.95, Overflow::Spill, 2));
-        let counts = Run::new(core, Never, true).run(STEPS / 2, 49);
+        let counts = Run::new(core, Never, true).run(STEPS / 4, 49);
         assert!(counts.fixed > 0 && counts.grown > 0, "{bits}: {counts:?}");
     }
 }

@@ -136,7 +136,7 @@ fn keys_and_repairs_survive_replacements_at_high_load() {
 #[test]
 fn without_memory_for_the_second_level_filter_and_remote_stay_as_they_are() {
     let (mut filter, mut remote) = repaired(filter(300, 1.0 / 256.0, 0.99, 7), 10_000);
-    assert!(filter.table.next.len() > 0 && filter.values.adapted() > 0);
+    assert!(filter.values.adapted() > 0);
     filter.capacity = 1_000;
     let (mut refused, mut before) = (0, filter.clone());
     for number in 100_000..100_400 {
