@@ -80,7 +80,7 @@ impl Field {
         let (ones, tops) = (0x0001_0101 & pairs, 0x0080_8080 & pairs);
         // A byte of 0 where the slots agree: it borrows, and has no top bit itself. (A borrow goes on to the next byte,
         // which may look like an agreement then, after there was one.)
-        let differing = from_gap ^ u64::from(slots.leading_zeros()) * ones;
+        let differing = from_gap ^ (u64::from(slots.leading_zeros()) * ones);
         let agreeing = differing.wrapping_sub(ones) & !differing & tops;
         let form = from_gap >> (self.bits - FORM_BITS - self.gap) & low_mask(FORM_BITS);
         (agreeing == 0) & (form == 0)

@@ -413,10 +413,13 @@ fn top_of_word_before() -> __m512i {
 
 /// The same slice, of which the compiler knows nothing.
 #[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "no instruction follows the pointer")]
 fn unknown(block: &[u64]) -> &[u64] {
     let mut words = block.as_ptr();
     // SAFETY: no instruction at all.
-    unsafe { std::arch::asm!("/* {0} */", inout(reg) words, options(pure, nomem, nostack, preserves_flags)) };
+    unsafe {
+        std::arch::asm!("/* {0} */", inout(reg) words, options(pure, nomem, nostack, preserves_flags));
+    }
     // SAFETY: the pointer has not changed.
     unsafe { std::slice::from_raw_parts(words, block.len()) }
 }
