@@ -47,6 +47,9 @@ pub enum BuildError {
         /// The other one.
         second: &'static str,
     },
+    /// The parts of a filter must hash alike.
+    #[error("the shards of a filter must have one seed; build each with the seed that the others have")]
+    SeedsDiffer,
     /// The memory is not to be had.
     #[error("{bytes} bytes of memory could not be allocated; ask for a smaller capacity or a larger rate")]
     OutOfMemory {

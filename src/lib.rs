@@ -35,6 +35,7 @@
 //! | on cache-line bins | [`BinFilter`] |
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
+//! | any of them, shared by threads | [`Sharded`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | attacking a filter | [`game`] |
@@ -84,6 +85,7 @@ mod hash_string;
 mod key;
 mod quotient;
 mod remote;
+mod sharded;
 mod telescoping;
 pub mod testing;
 mod tinyset;
@@ -102,14 +104,15 @@ pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
-    Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,
-    dyn_whitelist,
+    Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
+    dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
     UncompressedTelescopingFilterBuilder,

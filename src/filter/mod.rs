@@ -23,7 +23,7 @@ pub use dynamic::{
     dyn_whitelist,
 };
 pub use growable::Growable;
-pub use plain::{Insert, RemovalDisabled, Remove};
+pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
 pub use query::Filter;
 pub(crate) use rebuild::Grouped;
 pub use rebuild::RebuildError;
