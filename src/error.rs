@@ -142,6 +142,18 @@ pub enum AdaptiveError<E> {
     },
 }
 
+/// A filter could not be built from many keys at once.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BulkError<E> {
+    /// There is no such filter.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The remote failed, or has other lists than the filter would.
+    #[error(transparent)]
+    Filter(#[from] AdaptiveError<E>),
+}
+
 /// An invariant of a filter does not hold: memory was corrupted, or there is a bug in this crate.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("broken invariant: {0}")]

@@ -102,7 +102,7 @@ const HOLDS: [(CodeShare, f64); 5] = [
 ];
 
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
-    common_parameters!(coded: true, value_bits: 0);
+    common_parameters!(ExtensionFilter, coded: true, value_bits: 0);
 
     /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {

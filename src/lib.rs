@@ -83,6 +83,7 @@ mod guard;
 mod hash;
 mod hash_string;
 mod key;
+mod parallel;
 mod quotient;
 mod remote;
 mod sharded;
@@ -100,7 +101,7 @@ pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, Lev
 pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
-pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
+pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,

@@ -37,7 +37,8 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
                 .try_fold(0_usize, usize::checked_add)
                 .ok_or_else(|| unsound("too many keys"))
         };
-        (total(F::len)?, total(F::capacity)?);
+        total(F::len)?;
+        total(F::capacity)?;
         Self::from_filters(filters).map_err(|error| unsound(error.to_string()))
     }
 
@@ -46,6 +47,7 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn in_doubt(error: ShardedError<std::convert::Infallible>) -> FormatError {
     FormatError::Unsound(InvariantError::new(error.to_string()))
 }

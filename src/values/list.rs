@@ -39,6 +39,11 @@ impl Addresses {
         Self { generation, kept }
     }
 
+    /// The generation of an address, and what is below it.
+    pub(super) fn parts(address: u64) -> (u16, u64) {
+        ((address >> GENERATION_AT) as u16, address & ((1 << GENERATION_AT) - 1))
+    }
+
     /// The address of a quotient.
     #[inline(always)]
     pub(super) fn of(self, quotient: u64) -> u64 {
@@ -138,7 +143,7 @@ impl List {
         self.keys.iter().position(|other| other == key)
     }
 
-    fn has_duplicates(&self) -> bool {
+    pub(super) fn has_duplicates(&self) -> bool {
         let mut keys: Vec<&[u8]> = self.keys.iter().collect();
         keys.sort_unstable();
         keys.windows(2).any(|pair| pair[0] == pair[1])
@@ -223,7 +228,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// Calls `visit` with every list of a scan, in the order of addresses, whatever is in it.
-    fn scan_lists<R: Remote>(
+    pub(super) fn scan_lists<R: Remote>(
         &self,
         remote: &mut R,
         visit: &mut Visit<'_, R::Error>,

@@ -1,8 +1,8 @@
 //! Catches: a panic in one thread that changes the answers that others get, or that there is no way back from.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use besom::format::{Persist, WriteOptions};
 use besom::testing::{Fault, Faults, Faulty};
@@ -26,7 +26,7 @@ fn a_remote_that_panics_leaves_the_filter_as_it_was() {
             for key in 10 * round..10 * round + 9 {
                 assert!(filter.with_remote(&remote).insert(&key).unwrap());
             }
-            remote.lock().unwrap_or_else(|error| error.into_inner()).faults.light_fuse(0, fault);
+            remote.lock().unwrap_or_else(PoisonError::into_inner).faults.light_fuse(0, fault);
             let key = 10 * round + 9;
             let thread =
                 std::thread::scope(|scope| scope.spawn(|| filter.with_remote(&remote).insert(&key)).join());

@@ -92,8 +92,7 @@ fn holds_its_keys<F: Adaptive + Clone>(name: &str, build: impl Fn(usize, Seed) -
             match done {
                 Ok(Ok(Some(true))) => drop(model.insert(key)),
                 Ok(Ok(Some(false))) => drop(model.remove(&key)),
-                Ok(Ok(None)) => {}
-                Ok(Err(ShardedError::Filter(AdaptiveError::Full(_)))) => {}
+                Ok(Ok(None) | Err(ShardedError::Filter(AdaptiveError::Full(_)))) => {}
                 _ => recover(&mut shared, &mut model),
             }
             let lost: Vec<&u64> = model.iter().filter(|key| !sharded.contains(*key)).collect();
@@ -172,7 +171,7 @@ fn keys_of_nobody_are_found_in_the_remote() {
         let error = shared.verify_remote().unwrap_err();
         match error {
             ShardedError::Filter(AdaptiveError::Inconsistent { address: found, .. }) => {
-                assert_eq!(found, address)
+                assert_eq!(found, address);
             }
             error => panic!("{error}"),
         }
