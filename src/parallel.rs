@@ -4,7 +4,7 @@
 #[cfg(feature = "rayon")]
 pub(crate) fn map<T: Send, U: Send>(items: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     use rayon::iter::{IntoParallelIterator, ParallelIterator};
-    items.into_par_iter().map(work).collect()
+    items.into_par_iter().map(&work).collect()
 }
 
 /// Calls `work` for all items, and returns what it returns in their order.

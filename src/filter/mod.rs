@@ -23,6 +23,7 @@ pub use dynamic::{
     dyn_whitelist,
 };
 pub use growable::Growable;
+pub(crate) use plain::insert_in_order;
 pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
 pub use query::Filter;
 pub(crate) use rebuild::Grouped;

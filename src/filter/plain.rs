@@ -81,19 +81,29 @@ pub trait Insert: Filter {
     /// # Errors
     ///
     /// As [`insert_many`](Self::insert_many).
+    #[inline]
     fn insert_digests(&mut self, digests: &[Digest]) -> Result<usize, InsertManyError> {
-        /// How many keys ahead memory is fetched.
-        const AHEAD: usize = 16;
-        let mut fresh = 0;
-        for (inserted, &digest) in digests.iter().enumerate() {
-            if let Some(&next) = digests.get(inserted + AHEAD) {
-                self.prefetch(self.place(next));
-            }
-            let new = self.insert_digest(digest).map_err(|full| InsertManyError { inserted, full })?;
-            fresh += usize::from(new);
-        }
-        Ok(fresh)
+        insert_in_order(self, digests)
     }
+}
+
+/// Inserts keys one after the other, and fetches memory for those ahead.
+#[inline]
+pub(crate) fn insert_in_order<F: Insert + ?Sized>(
+    filter: &mut F,
+    digests: &[Digest],
+) -> Result<usize, InsertManyError> {
+    /// How many keys ahead.
+    const AHEAD: usize = 16;
+    let mut fresh = 0;
+    for (inserted, &digest) in digests.iter().enumerate() {
+        if let Some(&next) = digests.get(inserted + AHEAD) {
+            filter.prefetch(filter.place(next));
+        }
+        let new = filter.insert_digest(digest).map_err(|full| InsertManyError { inserted, full })?;
+        fresh += usize::from(new);
+    }
+    Ok(fresh)
 }
 
 /// Keys that [`insert_many`](Insert::insert_many) hashes at a time: few enough for a cache, many enough to be sorted.

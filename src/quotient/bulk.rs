@@ -128,6 +128,21 @@ impl<T: Hashed> Buckets<T> {
     }
 }
 
+/// So many keys at once are worth scattering.
+pub(super) const PAYS_FROM: usize = 1 << 12;
+
+/// How many keys ahead memory is fetched.
+pub(super) const AHEAD: usize = 16;
+
+/// The items of all numbers below `count` in the order of their buckets.
+pub(super) fn scattered<T: Hashed>(
+    table: &Table,
+    count: usize,
+    item: impl Fn(usize) -> T,
+) -> Result<Vec<T>, BuildError> {
+    Ok(Buckets::scatter(Cut::of(table), 0..count, item)?.items)
+}
+
 /// The items of a bucket by quotient; those of one quotient in their order.
 fn sorted<T: Hashed>(cut: Cut, bucket: usize, pieces: &[Buckets<T>]) -> Vec<T> {
     let first = cut.first_slot(bucket);
