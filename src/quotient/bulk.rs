@@ -9,29 +9,62 @@
 //! Where a bucket's items end is max(`start` + items, `own`), for items that would have to begin at `start` and end at
 //! `own` if nothing stood before them. So buckets can be sorted and filled on several cores.
 
+use std::marker::PhantomData;
+
+use crate::bits::AlignedWords;
 use crate::{BuildError, parallel};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
-use super::geometry::{Geometry, Shape};
+use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::table::Table;
 
-/// What is sorted: the hash bits that a key is placed by, and perhaps more.
+/// What is sorted: the hash bits that a key is placed by, and perhaps more. In a few words, which can lie on huge pages.
 pub(crate) trait Hashed: Copy + Send + Sync {
+    const WORDS: usize;
+
     fn hash(self) -> u64;
+
+    fn load(words: &[u64]) -> Self;
+
+    fn store(self, words: &mut [u64]);
 }
 
 impl Hashed for u64 {
+    const WORDS: usize = 1;
+
     #[inline(always)]
     fn hash(self) -> u64 {
         self
+    }
+
+    #[inline(always)]
+    fn load(words: &[u64]) -> Self {
+        words[0]
+    }
+
+    #[inline(always)]
+    fn store(self, words: &mut [u64]) {
+        words[0] = self;
     }
 }
 
 /// With the number of the key.
 impl Hashed for (u64, usize) {
+    const WORDS: usize = 2;
+
     #[inline(always)]
     fn hash(self) -> u64 {
         self.0
+    }
+
+    #[inline(always)]
+    fn load(words: &[u64]) -> Self {
+        (words[0], words[1] as usize)
+    }
+
+    #[inline(always)]
+    fn store(self, words: &mut [u64]) {
+        words[..2].copy_from_slice(&[self.0, self.1 as u64]);
     }
 }
 
@@ -86,9 +119,10 @@ impl Cut {
 
 /// Items by bucket, in their order.
 pub(crate) struct Buckets<T> {
-    items: Vec<T>,
-    /// Where each bucket ends.
+    words: AlignedWords,
+    /// Where each bucket ends, in items.
     ends: Vec<usize>,
+    items: PhantomData<T>,
 }
 
 impl<T: Hashed> Buckets<T> {
@@ -107,24 +141,23 @@ impl<T: Hashed> Buckets<T> {
             // Where the bucket begins, for now.
             (*end, sum) = (sum, sum + *end);
         }
-        let mut items = Vec::new();
-        let bytes = numbers.len().saturating_mul(size_of::<T>());
-        items.try_reserve_exact(numbers.len()).map_err(|_| BuildError::OutOfMemory { bytes })?;
-        if let Some(first) = numbers.clone().next() {
-            items.resize(numbers.len(), item(first));
-        }
+        let words = numbers.len().saturating_mul(T::WORDS);
+        let bytes = words.saturating_mul(8);
+        let mut words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
+        let all = &mut words[..];
         for number in numbers {
             let item = item(number);
             let place = &mut ends[cut.bucket(item.hash())];
-            items[*place] = item;
+            item.store(&mut all[*place * T::WORDS..(*place + 1) * T::WORDS]);
             *place += 1;
         }
-        Ok(Self { items, ends })
+        Ok(Self { words, ends, items: PhantomData })
     }
 
-    fn get(&self, bucket: usize) -> &[T] {
+    fn get(&self, bucket: usize) -> impl Iterator<Item = T> {
         let start = bucket.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.items[start..self.ends[bucket]]
+        let words = &self.words[start * T::WORDS..self.ends[bucket] * T::WORDS];
+        words.chunks_exact(T::WORDS).map(T::load)
     }
 }
 
@@ -134,13 +167,13 @@ pub(super) const PAYS_FROM: usize = 1 << 12;
 /// How many keys ahead memory is fetched.
 pub(super) const AHEAD: usize = 16;
 
-/// The items of all numbers below `count` in the order of their buckets.
-pub(super) fn scattered<T: Hashed>(
+/// The hashes of all numbers below `count` in the order of their buckets.
+pub(super) fn scattered(
     table: &Table,
     count: usize,
-    item: impl Fn(usize) -> T,
-) -> Result<Vec<T>, BuildError> {
-    Ok(Buckets::scatter(Cut::of(table), 0..count, item)?.items)
+    hash: impl Fn(usize) -> u64,
+) -> Result<AlignedWords, BuildError> {
+    Ok(Buckets::scatter(Cut::of(table), 0..count, hash)?.words)
 }
 
 /// The items of a bucket by quotient; those of one quotient in their order.
@@ -149,16 +182,16 @@ fn sorted<T: Hashed>(cut: Cut, bucket: usize, pieces: &[Buckets<T>]) -> Vec<T> {
     let place = |item: T| (cut.quotient(item.hash()) - first) as usize;
     let mut starts = vec![0_u32; cut.slots_per_bucket()];
     let items = || pieces.iter().flat_map(|piece| piece.get(bucket));
-    items().for_each(|&item| starts[place(item)] += 1);
+    items().for_each(|item| starts[place(item)] += 1);
     let mut sum = 0;
     for start in &mut starts {
         (*start, sum) = (sum, sum + *start);
     }
     let mut sorted = Vec::new();
-    if let Some(&any) = items().next() {
+    if let Some(any) = items().next() {
         sorted.resize(sum as usize, any);
     }
-    for &item in items() {
+    for item in items() {
         let start = &mut starts[place(item)];
         sorted[*start as usize] = item;
         *start += 1;
@@ -174,8 +207,8 @@ struct Spilled {
 }
 
 /// The blocks of one bucket, being filled.
-struct Blocks<'w> {
-    shape: Geometry,
+struct Blocks<'w, S> {
+    shape: S,
     words: &'w mut [u64],
     first: usize,
     metas: Vec<Meta>,
@@ -184,8 +217,8 @@ struct Blocks<'w> {
     spilled: Vec<Spilled>,
 }
 
-impl<'w> Blocks<'w> {
-    fn new(shape: Geometry, words: &'w mut [u64], first: usize) -> Self {
+impl<'w, S: Shape> Blocks<'w, S> {
+    fn new(shape: S, words: &'w mut [u64], first: usize) -> Self {
         let empty = Meta { offset: 0, occupieds: 0, runends: 0 };
         let metas = vec![empty; words.len() / shape.words()];
         Self { shape, words, first, metas, open: 0, spilled: Vec::new() }
@@ -234,6 +267,22 @@ impl<'w> Blocks<'w> {
             block::set_meta(self.shape, self.shape.block_mut(self.words, block), meta);
         }
         self.spilled
+    }
+}
+
+/// Fills the blocks of a bucket from slot `free` on: with the shape as a constant where that is usual.
+fn fill_blocks<T: Hashed>(
+    cut: Cut,
+    words: &mut [u64],
+    bucket: usize,
+    items: &[T],
+    free: u64,
+) -> Vec<Spilled> {
+    let first = bucket << cut.log2_blocks;
+    match (cut.shape.remainder_bits(), cut.shape.slots(), cut.shape.words()) {
+        (8, PLAIN_SLOTS, 8) => Blocks::new(ByteLine::<PLAIN_SLOTS>, words, first).fill(cut, items, free),
+        (8, CODED_SLOTS, 8) => Blocks::new(ByteLine::<CODED_SLOTS>, words, first).fill(cut, items, free),
+        _ => Blocks::new(cut.shape, words, first).fill(cut, items, free),
     }
 }
 
@@ -287,7 +336,7 @@ pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
             work.push((bucket, words, items, start));
         }
         let filled = parallel::map(work, |(bucket, words, items, start)| {
-            Blocks::new(shape, words, bucket << cut.log2_blocks).fill(cut, &items, start)
+            fill_blocks(cut, words, bucket, &items, start)
         });
         spilled.extend(filled.into_iter().flatten());
     }

@@ -242,6 +242,11 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         Ok(())
     }
 
+    /// The filter.
+    pub fn filter(&self) -> &Sharded<F> {
+        self.filter
+    }
+
     /// The remote.
     pub fn remote_mut(&mut self) -> &mut R {
         &mut self.remote

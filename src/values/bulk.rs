@@ -171,7 +171,8 @@ impl Placing {
     fn pushes<K: Key>(self, items: &[Item], keys: &[K]) -> Pushes {
         /// Keys lie anywhere in memory: they are fetched ahead.
         const AHEAD: usize = 16;
-        let mut pushes = Pushes { keys: Keys::default(), addresses: Vec::with_capacity(items.len()) };
+        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
+        let mut pushes = Pushes { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
         for (index, &item) in items.iter().enumerate() {
             if let Some(next) = items.get(index + AHEAD) {
                 crate::bits::prefetch(&raw const keys[next.1]);

@@ -7,9 +7,9 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
-    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, PartialKeyCuckooFilter,
+    QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter, Xxh3,
 };
 
 /// One file of every kind, with either hash function.

@@ -113,7 +113,7 @@ fn recover<F: Adaptive + Clone>(
     shared.remote_mut().faults.set_one_in(0);
     let settled = shared.settle().unwrap();
     let stored: Vec<Vec<u8>> = shared.remote_mut().inner.iter().map(|(_, key)| key.to_vec()).collect();
-    if settled != Resync::Agreed || shared.verify_remote().is_err() {
+    if settled != Resync::Agreed || shared.verify_remote().is_err() || shared.filter().len() != stored.len() {
         // The lists do not say it all: what the model has is what a dictionary would.
         let keys: Vec<u64> = model.iter().copied().collect();
         let scan = |visit: &mut dyn FnMut(&[u8]) -> std::ops::ControlFlow<()>| {
