@@ -7,9 +7,9 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
-    AdaptiveBloomFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, PartialKeyCuckooFilter,
-    QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
-    WhitelistFilter, Xxh3,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter,
+    PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 
 /// One file of every kind, with either hash function.
@@ -64,6 +64,8 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<2>, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<3>, Xxh3>>,
         read::<PartialKeyCuckooFilter<Xxh3>>,
+        read::<BroomFilter<Xxh3>>,
+        read::<BinFilter<Xxh3>>,
         read::<BloomFilter<Xxh3>>,
         read::<BlockedBloomFilter<Xxh3>>,
         read::<AdaptiveBloomFilter<Xxh3>>,

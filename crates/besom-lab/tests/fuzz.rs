@@ -51,7 +51,8 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn corpus() -> Vec<Vec<u8>> {
-    let plain = [pcap(), pcapng(), b"one\ntwo\r\n\nthree".to_vec(), b"64 2 0 0\n7 1 0 1\n".to_vec(), Vec::new()];
+    let plain =
+        [pcap(), pcapng(), b"one\ntwo\r\n\nthree".to_vec(), b"64 2 0 0\n7 1 0 1\n".to_vec(), Vec::new()];
     plain.iter().cloned().chain(plain.iter().map(|file| packed(file))).collect()
 }
 
