@@ -130,7 +130,7 @@ impl<F: Filter> Sharded<F> {
     }
 
     /// Lets `look` look at the filter of a shard: for whatever a filter says beyond [`Filter`]. Nobody can change the shard
-    /// meanwhile.
+    /// meanwhile, so `look` must not wait for anybody, nor ask this filter for anything else.
     ///
     /// # Errors
     ///

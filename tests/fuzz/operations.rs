@@ -79,7 +79,7 @@ impl<F: Adaptive> Adapting<F> {
                 Ok(adaptation) => assert!(!adaptation.is_fixed() || !filter.contains(&key)),
                 Err(_) => return false,
             },
-            _ if key % 16 == 0 => match filter.clear(remote) {
+            _ if key.is_multiple_of(16) => match filter.clear(remote) {
                 Ok(()) => stored.clear(),
                 Err(_) => return false,
             },
