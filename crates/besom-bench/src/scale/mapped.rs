@@ -17,32 +17,32 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
         compare::<QuotientFilter<Xxh3>>(
             scale,
             "quotient: negative queries",
-            quotient.from_keys(&scale.members)?,
+            &quotient.from_keys(&scale.members)?,
         )?,
         compare::<TelescopingFilter<Xxh3>>(
             scale,
             "telescoping: negative queries",
-            telescoping.from_keys(&scale.members, &mut NullRemote)?,
+            &telescoping.from_keys(&scale.members, &mut NullRemote)?,
         )?,
     ])
 }
 
-fn compare<F: Persist>(scale: &Scale, title: &'static str, owned: F) -> Result<Comparison, Box<dyn Error>> {
+fn compare<F: Persist>(scale: &Scale, title: &'static str, owned: &F) -> Result<Comparison, Box<dyn Error>> {
     let path = std::env::temp_dir().join(format!("besom-bench-{}.besom", std::process::id()));
     owned.save(&path, &WriteOptions::new())?;
     let (mapped, micros) = open::<F>(&path)?;
     std::fs::remove_file(&path)?;
     println!("\n{}: opened by a map in {micros:.0} µs", F::KIND);
     let strangers = &scale.strangers[..];
-    let expected = count(&owned, strangers);
+    let expected = count(owned, strangers);
     assert_eq!(count(&mapped, strangers), expected, "the same answers");
     scale.compare::<Box<dyn Error>>(
         title,
         strangers.len(),
         &mut [
-            ("owned, one by one", &mut || Ok(count_single(&owned, strangers))),
+            ("owned, one by one", &mut || Ok(count_single(owned, strangers))),
             ("mapped, one by one", &mut || Ok(count_single(&mapped, strangers))),
-            ("owned, in batches", &mut || Ok(count(&owned, strangers))),
+            ("owned, in batches", &mut || Ok(count(owned, strangers))),
             ("mapped, in batches", &mut || Ok(count(&mapped, strangers))),
         ],
     )

@@ -40,6 +40,9 @@ struct Comparison {
     lines: Vec<Line>,
 }
 
+/// A name, and something to be timed.
+type Way<'w, E> = (&'static str, &'w mut dyn FnMut() -> Result<usize, E>);
+
 impl Scale {
     pub(crate) fn new(items: usize, load: f64, repeat: u32, seed: u64) -> Self {
         let keys = Keys::new(seed);
@@ -68,7 +71,7 @@ impl Scale {
         &self,
         title: &'static str,
         count: usize,
-        ways: &mut [(&'static str, &mut dyn FnMut() -> Result<usize, E>)],
+        ways: &mut [Way<'_, E>],
     ) -> Result<Comparison, E> {
         let mut times = vec![Vec::new(); ways.len()];
         for _ in 0..self.repeat {
