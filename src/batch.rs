@@ -15,6 +15,17 @@ pub(crate) fn contains_many<K, P: Copy>(
 ) {
     answers.clear();
     answers.reserve(keys.len());
+    extend_many(keys, answers, prepare, answer);
+}
+
+/// The same, behind the answers that are there.
+#[inline]
+pub(crate) fn extend_many<K, P: Copy>(
+    keys: &[K],
+    answers: &mut Vec<bool>,
+    prepare: impl Fn(&K) -> P,
+    answer: impl Fn(&K, P) -> bool,
+) {
     let Some(first) = keys.first() else { return };
     let mut ring = [prepare(first); RING];
     let ahead = keys.len().min(RING);

@@ -47,6 +47,9 @@ pub enum BuildError {
         /// The other one.
         second: &'static str,
     },
+    /// The parts of a filter must hash alike.
+    #[error("the shards of a filter must have one seed; build each with the seed that the others have")]
+    SeedsDiffer,
     /// The memory is not to be had.
     #[error("{bytes} bytes of memory could not be allocated; ask for a smaller capacity or a larger rate")]
     OutOfMemory {
@@ -137,6 +140,18 @@ pub enum AdaptiveError<E> {
         /// How many bytes were asked for.
         bytes: usize,
     },
+}
+
+/// A filter could not be built from many keys at once.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum BulkError<E> {
+    /// There is no such filter.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The remote failed, or has other lists than the filter would.
+    #[error(transparent)]
+    Filter(#[from] AdaptiveError<E>),
 }
 
 /// An invariant of a filter does not hold: memory was corrupted, or there is a bug in this crate.

@@ -35,6 +35,7 @@
 //! | on cache-line bins | [`BinFilter`], and [`ExtensionFilter`] where [`Ground::Bins`] is asked for |
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
+//! | any of them, shared by threads | [`Sharded`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | attacking a filter | [`game`] |
@@ -82,8 +83,10 @@ mod guard;
 mod hash;
 mod hash_string;
 mod key;
+mod parallel;
 mod quotient;
 mod remote;
+mod sharded;
 mod telescoping;
 pub mod testing;
 mod tinyset;
@@ -98,18 +101,19 @@ pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, Lev
 pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
-pub use error::{AdaptiveError, BuildError, FullError, InvariantError, MergeError};
+pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder, Ground};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
-    Growable, Insert, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive, dyn_plain, dyn_removable,
-    dyn_whitelist,
+    Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
+    dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
     UncompressedTelescopingFilterBuilder,

@@ -200,3 +200,37 @@ fn blocks_of_random_letters_need_little_more_than_their_share_of_the_code() {
         (0..4_000).filter(|_| code.encode(&(0..46).map(|_| draw()).collect::<Vec<_>>()).is_some()).count();
     assert!(fit > 2_800, "at c = {c} only {fit} of 4000 blocks fit");
 }
+
+/// Any letters in any shape come back or are refused, and any code is decoded to as many letters as are asked for.
+fn fuzz_code<L: Letters>(target: &str, letter: impl Fn(&mut Random) -> L::Letter) {
+    crate::testing::fuzz(target, 2_000, |random| {
+        let (slots, bits) = (2 + random.below(62) as u32, 2 + random.below(63) as u32);
+        let r = 2 + random.below(31) as u32;
+        let letters = L::for_code(r, bits, slots);
+        let code =
+            BlockCode::new(letters, bits, if random.one_in(2) { u32::MAX } else { L::highest_coded(r) });
+        let rare = 1 + random.below(30);
+        let string: Vec<L::Letter> = (0..slots)
+            .map(|_| if random.one_in(rare) { letter(random) } else { L::Letter::default() })
+            .collect();
+        let highest = string.iter().map(|&letter| L::rank(letter)).max();
+        let coded = round_trip(&code, &string);
+        assert!(coded.is_none() || highest <= Some(code.highest()), "{string:?}");
+        // A code that nobody has made.
+        let any = random.next() & low_mask(bits);
+        assert!(code.decode(any).take(slots as usize).count() <= slots as usize);
+    });
+}
+
+#[test]
+fn fuzz_selector_codes() {
+    fuzz_code::<Selectors>("the code of selectors", |random| random.below(40) as Selector);
+}
+
+#[test]
+fn fuzz_extension_codes() {
+    fuzz_code::<Extensions>("the code of extensions", |random| {
+        let len = random.below(12) as u32;
+        Extension::new(random.next() & low_mask(len), len)
+    });
+}

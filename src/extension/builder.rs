@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use crate::bins::BinParameters;
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, code_for, common_parameters};
-use crate::{BuildError, KeyHasher, Xxh3};
+use crate::{Adaptive, BuildError, BulkError, Change, Key, KeyHasher, Remote, Xxh3};
 
 use super::scheme::Extending;
 use super::{ExtensionFilter, Ground, On};
@@ -82,7 +82,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// | 0.055 | 1.5 |
     ///
     /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
-    /// [`overflow`](Self::overflow) says. [Bins](Ground::Bins) have no code, and need none of this. With remainders of 8 bits (ε = 2^-8) this layout is the fastest.
+    /// [`overflow`](Self::overflow) says. With remainders of 8 bits (ε = 2^-8) this layout is the
+    /// fastest. [Bins](Ground::Bins) have no code, and need none of this.
     ///
     /// ```
     /// use besom::ExtensionFilter;
@@ -113,6 +114,67 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
             Ground::Bins => On::Bins(self.on_bins()?.build(self.parameters.seed)?),
         };
         Ok(ExtensionFilter { on })
+    }
+
+    /// The filter of these keys, each of which counts once, or one with room for more if a larger
+    /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has their lists.
+    ///
+    /// Several times faster than inserting them one by one: they are sorted by place first, and table and lists are
+    /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. On [bins](Ground::Bins),
+    /// where insertion is fast as it is, the keys are inserted one by one.
+    ///
+    /// # Errors
+    ///
+    /// [`BulkError`] says what cannot be met, or how the remote failed. It may have any part of the keys then: clear it, or do
+    /// this again.
+    pub fn from_keys<K, R>(
+        mut self,
+        keys: &[K],
+        remote: &mut R,
+    ) -> Result<ExtensionFilter<H>, BulkError<R::Error>>
+    where
+        K: Key + Sync,
+        R: Remote,
+    {
+        self.parameters.capacity = self.parameters.capacity.max(keys.len()).max(1);
+        match self.build()?.on {
+            On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.filled(keys, remote)?) }),
+            bins @ On::Bins(_) => {
+                let mut filter = ExtensionFilter { on: bins };
+                remote.apply(&[Change::Clear]).map_err(crate::AdaptiveError::Remote)?;
+                for key in keys {
+                    filter.insert(key, remote)?;
+                }
+                Ok(filter)
+            }
+        }
+    }
+
+    /// The filter whose lists the remote has: the way back when its file is lost. Repairs are forgotten.
+    ///
+    /// Capacity, rate, load and seed must be those that the filter was built with; how often it has
+    /// [grown](Self::growable) since then is found out. On a quotient table the remote is read twice and not written to, and
+    /// nothing but a list at a time is kept of it. On [bins](Ground::Bins) all keys are read into memory, and the lists are
+    /// written anew.
+    ///
+    /// # Errors
+    ///
+    /// [`BulkError`] if the remote failed, has more keys than the filter was built for, or has lists that a filter with these
+    /// parameters does not write.
+    pub fn build_from<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
+        if self.ground == Ground::Bins {
+            let mut keys: Vec<Vec<u8>> = Vec::new();
+            let take = &mut |_: u64, key: &[u8]| {
+                keys.push(key.to_vec());
+                std::ops::ControlFlow::Continue(())
+            };
+            remote.scan(take).map_err(crate::AdaptiveError::Remote)?;
+            return self.from_keys(&keys, remote);
+        }
+        match self.build()?.on {
+            On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.restored(remote)?) }),
+            bins @ On::Bins(_) => Ok(ExtensionFilter { on: bins }),
+        }
     }
 
     /// The memory that the filter is going to take, known before it is built:

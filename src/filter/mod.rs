@@ -23,7 +23,8 @@ pub use dynamic::{
     dyn_whitelist,
 };
 pub use growable::Growable;
-pub use plain::{Insert, RemovalDisabled, Remove};
+pub(crate) use plain::insert_in_order;
+pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
 pub use query::Filter;
 pub(crate) use rebuild::Grouped;
 pub use rebuild::RebuildError;

@@ -42,6 +42,82 @@ pub trait Insert: Filter {
         let digest = self.hasher().digest_key(key);
         self.insert_digest(digest)
     }
+
+    /// Inserts many keys, and says how many of them the filter did not accept before.
+    ///
+    /// The same as inserting them one after the other, and faster on tables beyond the processor's cache: memory is fetched
+    /// ahead, or keys are sorted by place where that pays.
+    ///
+    /// # Errors
+    ///
+    /// [`InsertManyError`] without room for all of them. It says how many there was room for: so many from the beginning are
+    /// in, and the others are not.
+    ///
+    /// ```
+    /// use besom::{Filter, Insert, QuotientFilter};
+    ///
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let mut filter = QuotientFilter::with_capacity(10_000)?;
+    /// filter.insert_many(&keys)?;
+    /// assert!(keys.iter().all(|key| filter.contains(key)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
+        let (mut fresh, mut done) = (0, 0);
+        let mut digests = Vec::with_capacity(keys.len().min(PART));
+        for keys in keys.chunks(PART) {
+            digests.clear();
+            digests.extend(keys.iter().map(|key| self.hasher().digest_key(key)));
+            fresh += self
+                .insert_digests(&digests)
+                .map_err(|error| InsertManyError { inserted: done + error.inserted, ..error })?;
+            done += keys.len();
+        }
+        Ok(fresh)
+    }
+
+    /// [`insert_many`](Self::insert_many) for those who have hashed already.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_many`](Self::insert_many).
+    #[inline]
+    fn insert_digests(&mut self, digests: &[Digest]) -> Result<usize, InsertManyError> {
+        insert_in_order(self, digests)
+    }
+}
+
+/// Inserts keys one after the other, and fetches memory for those ahead.
+#[inline]
+pub(crate) fn insert_in_order<F: Insert + ?Sized>(
+    filter: &mut F,
+    digests: &[Digest],
+) -> Result<usize, InsertManyError> {
+    /// How many keys ahead.
+    const AHEAD: usize = 16;
+    let mut fresh = 0;
+    for (inserted, &digest) in digests.iter().enumerate() {
+        if let Some(&next) = digests.get(inserted + AHEAD) {
+            filter.prefetch(filter.place(next));
+        }
+        let new = filter.insert_digest(digest).map_err(|full| InsertManyError { inserted, full })?;
+        fresh += usize::from(new);
+    }
+    Ok(fresh)
+}
+
+/// Keys that [`insert_many`](Insert::insert_many) hashes at a time: few enough for a cache, many enough to be sorted.
+const PART: usize = 1 << 20;
+
+/// There was no room for all of [many keys](Insert::insert_many).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("only the first {inserted} keys were inserted: {full}")]
+pub struct InsertManyError {
+    /// How many keys are in, from the beginning. The others are not.
+    pub inserted: usize,
+    /// Why no more are.
+    #[source]
+    pub full: FullError,
 }
 
 /// A filter without a remote that can remove keys.

@@ -72,6 +72,28 @@ pub struct FilterStats {
 }
 
 impl FilterStats {
+    /// The numbers of two filters taken together.
+    #[must_use]
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let (items, slots) = (self.items + other.items, self.slots + other.slots);
+        let used = self.load * self.slots as f64 + other.load * other.slots as f64;
+        Self {
+            items,
+            slots,
+            load: if slots == 0 { 0.0 } else { used / slots as f64 },
+            bits: self.bits + other.bits,
+            working_bits: self.working_bits + other.working_bits,
+            adaptations: self.adaptations + other.adaptations,
+            resets: self.resets + other.resets,
+            spills: self.spills + other.spills,
+            adapted_slots: self.adapted_slots + other.adapted_slots,
+            adaptivity_bits: self.adaptivity_bits + other.adaptivity_bits,
+            ghosts: self.ghosts + other.ghosts,
+            ghost_bits: self.ghost_bits + other.ghost_bits,
+            rebuilds: self.rebuilds + other.rebuilds,
+        }
+    }
+
     /// Memory per stored key, in bits. Infinite while nothing is stored.
     #[must_use]
     pub fn bits_per_key(&self) -> f64 {

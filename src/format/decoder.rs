@@ -80,23 +80,22 @@ impl Decoder<'_> {
 
     /// A filter that is part of another one, as [`Encoder::nested`](super::Encoder::nested) wrote it.
     pub(crate) fn nested<F: Persist>(&mut self) -> Result<F, FormatError> {
-        let [len, capacity, parameters @ ..] = self.numbers::<{ 2 + PARAMETERS }>()?;
         let seed = Seed::from(NESTED_SEED);
-        let hash_check = hash_check(&F::Hasher::with_seed(seed));
-        let (kind, hash) = (F::KIND, F::Hasher::KIND);
-        let inner = Header {
-            kind,
-            hash,
-            hash_check,
-            seed: Some(seed),
-            len,
-            capacity,
-            parameters,
-            ..self.header.clone()
-        };
+        let (hash, hash_check) = (F::Hasher::KIND, hash_check(&F::Hasher::with_seed(seed)));
+        let inner = Header { hash, hash_check, seed: Some(seed), ..self.header.clone() };
         let outer = (std::mem::replace(&mut self.header, inner), self.seed.take());
-        let filter = F::decode(self);
+        let filter = self.part();
         (self.header, self.seed) = outer;
+        filter
+    }
+
+    /// The same for a filter that hashes for itself, as the whole does.
+    pub(crate) fn part<F: Persist>(&mut self) -> Result<F, FormatError> {
+        let [len, capacity, parameters @ ..] = self.numbers::<{ 2 + PARAMETERS }>()?;
+        let inner = Header { kind: F::KIND, len, capacity, parameters, ..self.header.clone() };
+        let outer = std::mem::replace(&mut self.header, inner);
+        let filter = F::decode(self);
+        self.header = outer;
         let filter = filter?;
         expect("keys of a part", len, filter.len() as u64 == len)?;
         expect("capacity of a part", capacity, filter.capacity() as u64 == capacity)?;

@@ -55,6 +55,11 @@ impl<'w> Encoder<'w> {
     /// Its own hash function is never asked, and has the seed 0.
     pub(crate) fn nested<F: Persist>(&mut self, filter: &F) -> Result<(), FormatError> {
         debug_assert_eq!(filter.seed(), NESTED_SEED.into());
+        self.part(filter)
+    }
+
+    /// The same for a filter that hashes for itself, as the whole does.
+    pub(crate) fn part<F: Persist>(&mut self, filter: &F) -> Result<(), FormatError> {
         // Parameters come first, but are known only afterwards.
         let mut nowhere = io::sink();
         let mut measured = Encoder::new(&mut nowhere);
@@ -123,7 +128,7 @@ impl Write for Sums {
 }
 
 /// Writes a filter.
-pub(super) fn write<F: Persist>(
+pub(crate) fn write<F: Persist>(
     filter: &F,
     writer: &mut dyn Write,
     options: &WriteOptions,

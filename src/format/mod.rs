@@ -30,6 +30,7 @@ pub use crate::bits::Region;
 pub use decoder::Decoder;
 pub(crate) use decoder::{flag, in_range, number, unsound};
 pub use encoder::Encoder;
+pub(crate) use encoder::write;
 pub use error::FormatError;
 pub use header::Header;
 pub(crate) use header::reseal;

@@ -100,7 +100,7 @@ pub trait Persist: Filter + Sized {
     ///
     /// [`FormatError::Io`]. The file is the old one then, unless only syncing its directory failed.
     fn save(&self, path: impl AsRef<Path>, options: &WriteOptions) -> Result<(), FormatError> {
-        save::replace(path.as_ref(), |file| encoder::write(self, file, options))
+        save::replace(path.as_ref(), |mut file| self.write_to(&mut file, options))
     }
 
     /// Reads a filter from a file that holds nothing else. No more memory is taken than the file is long, and a constant.

@@ -2,8 +2,9 @@
 
 use std::marker::PhantomData;
 
-use crate::{BuildError, KeyHasher, Seed, Xxh3};
+use crate::{BuildError, Key, KeyHasher, Seed, Xxh3};
 
+use super::bulk;
 use super::filter::QuotientFilter;
 use super::geometry::Geometry;
 use super::table::{Table, fraction_bits};
@@ -97,6 +98,34 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
         let (slots, bits, doublings) = self.shape()?;
         let table = Table::new(slots, bits, false)?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
+    }
+
+    /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
+    ///
+    /// Several times faster than inserting them one by one: they are sorted by place first, and the table is written in one
+    /// pass; with the feature `rayon`, on all cores. Takes 8 bytes a key meanwhile, and hashes each twice.
+    ///
+    /// ```
+    /// use besom::{Filter, QuotientFilter};
+    ///
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let filter = QuotientFilter::builder().from_keys(&keys)?;
+    /// assert_eq!((filter.len(), filter.capacity()), (10_000, 10_000));
+    /// assert!(keys.iter().all(|key| filter.contains(key)));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter cannot be met, and what can.
+    pub fn from_keys<K: Key + Sync>(mut self, keys: &[K]) -> Result<QuotientFilter<H>, BuildError> {
+        self.capacity = self.capacity.max(keys.len()).max(1);
+        let (slots, bits, doublings) = self.shape()?;
+        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+        let hash = |number: usize| hasher.digest_key(&keys[number]).hi;
+        let empty = Table::new(slots, bits, false)?;
+        let table = bulk::fill(empty, keys.len(), hash, |_| (), |()| Ok::<_, BuildError>(()))?;
         Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
     }
 

@@ -1,13 +1,18 @@
 //! The plain quotient filter.
 
+use crate::filter::insert_in_order;
 use crate::{
-    Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
-    RemovalDisabled, Remove, Seed, Xxh3,
+    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
+    MergeError, RemovalDisabled, Remove, Seed, Xxh3,
 };
 
 use super::builder::{QuotientFilterBuilder, doublings_to};
+use super::bulk;
 use super::geometry::Geometry;
 use super::table::{Place, Run, Table};
+
+/// What a core has of the processor's cache at least, in bytes: tables below are not worth sorting for.
+const CACHE: usize = 1 << 20;
 
 /// A quotient filter: compact, exact in its counts, with removal, growth and merging.
 ///
@@ -249,6 +254,36 @@ impl<H: KeyHasher> Insert for QuotientFilter<H> {
         }
         let known = self.table.contains_place(place);
         self.table.insert(place.quotient, remainder).map(|_| !known)
+    }
+
+    /// Keys that have room are sorted by the part of the table that they go to, if it is larger than a cache.
+    fn insert_digests(&mut self, digests: &[Digest]) -> Result<usize, InsertManyError> {
+        let fits = |filter: &Self| digests.len() <= filter.capacity - filter.len().min(filter.capacity);
+        while !fits(self) && self.grow().is_ok() {}
+        let pays = digests.len() >= bulk::PAYS_FROM && self.table.memory_bits() / 8 > CACHE;
+        if !pays || !fits(self) {
+            return insert_in_order(self, digests);
+        }
+        let Ok(sorted) = bulk::scattered(&self.table, digests.len(), |number| digests[number].hi) else {
+            return insert_in_order(self, digests);
+        };
+        let mut fresh = 0;
+        for (inserted, &hi) in sorted.iter().enumerate() {
+            if let Some(&ahead) = sorted.get(inserted + bulk::AHEAD) {
+                self.table.prefetch(self.table.locate(ahead).quotient);
+            }
+            match self.insert_digest(Digest { hi, lo: 0 }) {
+                Ok(new) => fresh += usize::from(new),
+                // There is room, so that only memory for the tail can be lacking. Which keys are in, nobody could say.
+                Err(full) => {
+                    for &hi in &sorted[..inserted] {
+                        let _ = self.remove_digest(Digest { hi, lo: 0 });
+                    }
+                    return Err(InsertManyError { inserted: 0, full });
+                }
+            }
+        }
+        Ok(fresh)
     }
 
     fn clear(&mut self) {

@@ -2,6 +2,7 @@
 
 mod block;
 mod builder;
+pub(crate) mod bulk;
 mod compiled;
 mod dispatch;
 mod filter;

@@ -1,6 +1,6 @@
 //! The remote in memory: for tests, for benchmarks, and for those whose keys fit.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error;
 
@@ -61,12 +61,17 @@ impl MemoryRemote {
 
     /// All entries as `(address, key)`: addresses ascending, the keys of one address in the order of its list.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        self.pages.sorted().into_iter().flat_map(|(number, page)| {
-            (0..PAGE).flat_map(move |index| {
-                let address = number * PAGE as u64 + index as u64;
-                page.list(index).map(move |key| (address, key))
-            })
-        })
+        self.range(0..=u64::MAX)
+    }
+
+    /// The entries of these addresses, in order.
+    fn range(&self, range: RangeInclusive<u64>) -> impl Iterator<Item = (u64, &[u8])> {
+        let numbers = range.start() / PAGE as u64..=range.end() / PAGE as u64;
+        let pages = self.pages.sorted(numbers).into_iter().flat_map(|(number, page)| {
+            (0..PAGE).map(move |index| (number * PAGE as u64 + index as u64, page, index))
+        });
+        let within = pages.filter(move |(address, ..)| range.contains(address));
+        within.flat_map(|(address, page, index)| page.list(index).map(move |key| (address, key)))
     }
 
     /// The memory that the lists take, in bytes.
@@ -232,6 +237,15 @@ impl Remote for MemoryRemote {
     fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), MissingEntry> {
         // The visitor's break ends the scan, and is no error.
         let _ = self.iter().try_for_each(|(address, key)| visit(address, key));
+        Ok(())
+    }
+
+    fn scan_range(
+        &mut self,
+        range: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), MissingEntry> {
+        let _ = self.range(range).try_for_each(|(address, key)| visit(address, key));
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! The remote state of an adaptive filter: which keys are behind which part of it.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 mod memory;
 mod page;
 mod pages;
+mod shared;
 
 pub use memory::{MemoryRemote, MissingEntry};
 
@@ -62,6 +63,7 @@ pub enum Change<'k> {
 /// | on cache-line bins | bin and class of the key, likewise | keys of equal fingerprints in the order of their ranks |
 /// | cuckoo based | the slot number, or that plus the number of slots after every other rehash | one key |
 /// | Bloom filters and other cascades | a range of home cells, one for every 128 keys | all keys at home there |
+/// | [`Sharded`](crate::Sharded) | the part's number in the upper 12 bits, then 16 bits for generations, then 36 | as in the part alone |
 ///
 /// Three methods: one reads a list, one makes a group of changes that succeeds or fails as a whole, one reads everything.
 /// A store with transactions implements them in a few lines. Where a store is shared, implement the trait for `&Store`, as
@@ -111,6 +113,28 @@ pub trait Remote {
     /// Whatever the store reports.
     fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
 
+    /// A [`scan`](Self::scan) of the addresses of this range alone. The default scans everything and passes over the rest,
+    /// which is right; a store that can seek saves the parts of a [`Sharded`](crate::Sharded) filter that.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the store reports.
+    fn scan_range(
+        &mut self,
+        range: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.scan(&mut |address, key| {
+            if address > *range.end() {
+                ControlFlow::Break(())
+            } else if address < *range.start() {
+                ControlFlow::Continue(())
+            } else {
+                visit(address, key)
+            }
+        })
+    }
+
     /// Says that the list at `address` is likely to be read next. A store may begin to fetch it, so that several
     /// lists are under way at once; to do nothing, the default, is always right.
     fn prefetch(&self, address: u64) {
@@ -131,6 +155,14 @@ impl<R: Remote + ?Sized> Remote for &mut R {
 
     fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
         (**self).scan(visit)
+    }
+
+    fn scan_range(
+        &mut self,
+        range: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        (**self).scan_range(range, visit)
     }
 
     fn prefetch(&self, address: u64) {

@@ -1,5 +1,7 @@
 //! All pages by their numbers.
 
+use std::ops::RangeInclusive;
+
 use crate::bits::NumberMap;
 
 use super::page::Page;
@@ -56,9 +58,10 @@ impl Pages {
         place as usize - 1
     }
 
-    /// All pages with their numbers, ascending.
-    pub(super) fn sorted(&self) -> Vec<(u64, &Page)> {
-        let mut pages: Vec<_> = self.numbers.iter().copied().zip(&self.pages).collect();
+    /// The pages of these numbers, ascending.
+    pub(super) fn sorted(&self, range: RangeInclusive<u64>) -> Vec<(u64, &Page)> {
+        let pages = self.numbers.iter().copied().zip(&self.pages);
+        let mut pages: Vec<_> = pages.filter(|(number, _)| range.contains(number)).collect();
         pages.sort_unstable_by_key(|&(number, _)| number);
         pages
     }

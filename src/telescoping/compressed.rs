@@ -116,7 +116,7 @@ const HOLDS: [(CodeShare, f64); 5] = [
 ];
 
 impl<H: KeyHasher> TelescopingFilterBuilder<H> {
-    common_parameters!(coded: true, value_bits: 0);
+    common_parameters!(TelescopingFilter, coded: true, value_bits: 0);
 
     /// What happens to a block whose selectors outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {

@@ -63,7 +63,7 @@ pub struct UncompressedTelescopingFilterBuilder<H = Xxh3> {
 }
 
 impl<H: KeyHasher> UncompressedTelescopingFilterBuilder<H> {
-    common_parameters!(coded: false, value_bits: 8);
+    common_parameters!(UncompressedTelescopingFilter, coded: false, value_bits: 8);
 
     /// Another hash function.
     pub fn hasher<G: KeyHasher>(self) -> UncompressedTelescopingFilterBuilder<G> {

@@ -7,9 +7,11 @@
 mod counting;
 mod damage;
 mod faults;
+mod fuzz;
 mod random;
 
 pub use counting::{Accesses, CountingRemote, NullRemote};
 pub use damage::Damage;
 pub use faults::{Fault, FaultError, Faults, Faulty};
+pub use fuzz::fuzz;
 pub use random::Random;

@@ -12,6 +12,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// With room for so many keys of so many bytes together.
+    pub(crate) fn with_capacity(keys: usize, bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(keys) }
+    }
+
     pub(crate) fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());

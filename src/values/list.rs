@@ -40,6 +40,11 @@ impl Addresses {
         Self { generation, kept }
     }
 
+    /// The generation of an address, and what is below it.
+    pub(super) fn parts(address: u64) -> (u16, u64) {
+        ((address >> GENERATION_AT) as u16, address & ((1 << GENERATION_AT) - 1))
+    }
+
     /// The address of a quotient.
     #[inline(always)]
     pub(super) fn of(self, quotient: u64) -> u64 {
@@ -153,7 +158,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// How many slots the keys of a list have.
-    fn expected_at(&self, address: u64) -> usize {
+    pub(super) fn expected_at(&self, address: u64) -> usize {
         let runs = self.quotients_at(address).filter_map(|quotient| self.table.run(quotient));
         runs.map(|run| run.len()).sum()
     }

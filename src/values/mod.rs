@@ -11,6 +11,7 @@
 //!   scheme; the lists of the remote are in `list`.
 
 mod adapt;
+mod bulk;
 mod coded;
 mod core;
 mod explicit;

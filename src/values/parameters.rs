@@ -75,8 +75,50 @@ pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
 
 /// The methods that the builders of filters with values have in common.
 macro_rules! common_parameters {
-    (coded: $coded:expr, value_bits: $value_bits:expr) => {
+    ($filter:ident, coded: $coded:expr, value_bits: $value_bits:expr) => {
         $crate::values::common_parameters!();
+
+        /// The filter of these keys, each of which counts once, or one with room for more if a larger
+        /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has their lists.
+        ///
+        /// Several times faster than inserting them one by one: they are sorted by place first, and table and lists are
+        /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile.
+        ///
+        /// # Errors
+        ///
+        /// [`BulkError`](crate::BulkError) says what cannot be met, or how the remote failed. It may have any part of the keys
+        /// then: clear it, or do this again.
+        pub fn from_keys<K, R>(
+            mut self,
+            keys: &[K],
+            remote: &mut R,
+        ) -> Result<$filter<H>, $crate::BulkError<R::Error>>
+        where
+            K: $crate::Key + Sync,
+            R: $crate::Remote,
+        {
+            self.parameters.capacity = self.parameters.capacity.max(keys.len()).max(1);
+            let $filter { core } = self.build()?;
+            Ok($filter { core: core.filled(keys, remote)? })
+        }
+
+        /// The filter whose lists the remote has: the way back when its file is lost. Repairs are forgotten. The remote is
+        /// read twice and not written to; nothing but a list at a time is kept of it.
+        ///
+        /// Capacity, rate, load and seed must be those that the filter was built with; how often it has
+        /// [grown](Self::growable) since then is found out.
+        ///
+        /// # Errors
+        ///
+        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter was built for, or has lists that
+        /// a filter with these parameters does not write.
+        pub fn build_from<R: $crate::Remote>(
+            self,
+            remote: &mut R,
+        ) -> Result<$filter<H>, $crate::BulkError<R::Error>> {
+            let $filter { core } = self.build()?;
+            Ok($filter { core: core.restored(remote)? })
+        }
 
         /// The memory that the filter is going to take, known before it is built:
         /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail

@@ -13,7 +13,7 @@ use crate::subjects::{State, Subject};
 
 fn path_of<S: Subject>() -> PathBuf {
     let hash = if <S::Filter as besom::Filter>::Hasher::KIND == Xxh3::KIND { "" } else { "-siphash" };
-    let name = format!("{}{}{hash}.besom", S::Filter::KIND, S::GROUND);
+    let name = format!("{}{hash}.besom", S::NAME.unwrap_or(S::Filter::KIND.name()));
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1").join(name)
 }
 

@@ -19,7 +19,7 @@ fn answers_in_place<S: Subject>() {
         let (opened, memory) = most(|| S::Filter::open(&region, &ReadOptions::new()).unwrap().0);
         // Words are looked at where they are; what is rare, and not kept in words, is copied.
         let rare = filter.stats().adapted_slots;
-        assert!(memory < (1 << 12) + 64 * rare, "{memory} bytes for opening {}, {rare} copied", bytes.len());
+        assert!(memory < (1 << 13) + 64 * rare, "{memory} bytes for opening {}, {rare} copied", bytes.len());
         drop(region.clone());
         assert_eq!(opened.verify(), Ok(()));
         answers_agree(&filter, &opened, &keys, 2_000);

@@ -8,7 +8,7 @@ use besom::format::Persist;
 use besom::{
     Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
     Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter,
-    Remove, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Remove, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -21,8 +21,8 @@ pub(crate) struct State<F> {
 pub(crate) trait Subject {
     type Filter: Persist + Clone + Send + Sync;
 
-    /// What its fixtures are called beyond the kind: there for filters that stand on several grounds.
-    const GROUND: &str = "";
+    /// What its fixtures are called, if not by their kind.
+    const NAME: Option<&str> = None;
 
     /// Filters of this capacity in every state that their operations lead to; the last one has most in it.
     fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>>;
@@ -185,13 +185,13 @@ subject!(Bins, BinFilter, |capacity, seed| {
 });
 
 macro_rules! adaptive_subject {
-    ($name:ident $(($ground:literal))?, $filter:ident $(<$variant:ty>)?, $states:expr) => {
+    ($name:ident $(($fixture:literal))?, $filter:ident $(<$variant:ty>)?, $states:expr) => {
         pub(crate) struct $name<H>(PhantomData<H>);
 
         impl<H: KeyHasher> Subject for $name<H> {
             type Filter = $filter<$($variant,)? H>;
 
-            $(const GROUND: &str = $ground;)?
+            $(const NAME: Option<&str> = Some($fixture);)?
 
             fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
                 let states: fn(usize, u64) -> Vec<State<Self::Filter>> = $states;
@@ -232,7 +232,7 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
-adaptive_subject!(ExtensionOnBins("-bins"), ExtensionFilter, |capacity, seed| {
+adaptive_subject!(ExtensionOnBins("extension-bins"), ExtensionFilter, |capacity, seed| {
     let rate = [1.0 / 256.0, 0.02, 1e-3][seed as usize % 3];
     let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -311,13 +311,60 @@ subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     states
 });
 
+/// Every state in three shards, of which each has all keys of its state: more than it needs, and enough.
+fn in_shards<F: Persist + Clone>(states: Vec<State<F>>) -> Vec<State<Sharded<F>>> {
+    let shard = |State { filter, keys }: State<F>| State {
+        filter: Sharded::build(3, filter.capacity(), |_, _| Ok(filter.clone())).unwrap(),
+        keys,
+    };
+    states.into_iter().map(shard).collect()
+}
+
+pub(crate) struct ShardedQuotient<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for ShardedQuotient<H> {
+    type Filter = Sharded<QuotientFilter<H>>;
+
+    const NAME: Option<&str> = Some("sharded-quotient");
+
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        in_shards(Quotient::<H>::states(capacity, seed))
+    }
+
+    fn change(filter: &mut Self::Filter) {
+        let keys = 1.max(filter.len() as u64 / 6);
+        filter.clear();
+        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(filter.insert(&key).is_ok()));
+    }
+}
+
+pub(crate) struct ShardedTelescoping<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
+    type Filter = Sharded<TelescopingFilter<H>>;
+
+    const NAME: Option<&str> = Some("sharded-telescoping");
+
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        in_shards(Telescoping::<H>::states(capacity, seed))
+    }
+
+    fn change(filter: &mut Self::Filter) {
+        let keys = 1.max(filter.len() as u64 / 6);
+        let mut shared = filter.with_remote(MemoryRemote::new());
+        shared.clear().unwrap();
+        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(shared.insert(&key).is_ok()));
+    }
+}
+
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom Bins)
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom Bins
+            ShardedQuotient ShardedTelescoping)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*

@@ -6,6 +6,7 @@ use besom::{Isa, IsaError};
 use clap::Parser;
 
 use crate::measure::{Case, Effort, Plan};
+use crate::scale::Scale;
 use crate::subject::{Entry, Shape};
 use crate::subjects;
 
@@ -71,6 +72,10 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
 
+    /// Measure what many keys at once, several threads and mapped files are worth, instead of the filters beside each other
+    #[arg(long, conflicts_with_all = ["filters", "json", "fill"])]
+    pub(crate) scale: bool,
+
     /// List the filters and how they are configured
     #[arg(long)]
     pub(crate) list: bool,
@@ -94,6 +99,13 @@ impl Args {
             seed: self.seed,
             effort,
         }
+    }
+
+    /// The same for `--scale`.
+    pub(crate) fn scales(&self) -> Vec<Scale> {
+        let repeat = self.repeat.unwrap_or(if self.quick { 1 } else { 5 });
+        let scale = |case: Case| Scale::new(case.shape.items, case.shape.load, repeat, self.seed);
+        self.cases().into_iter().map(scale).collect()
     }
 
     fn cases(&self) -> Vec<Case> {

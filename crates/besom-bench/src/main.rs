@@ -8,6 +8,7 @@ mod heap;
 mod keys;
 mod measure;
 mod report;
+mod scale;
 mod subject;
 mod subjects;
 
@@ -41,6 +42,15 @@ fn run(args: &Args) -> io::Result<ExitCode> {
     if args.list {
         report::list(&subjects::all())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.scale {
+        return Ok(match args.scales().iter().try_for_each(scale::Scale::run) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("besom-bench: {error}");
+                ExitCode::FAILURE
+            }
+        });
     }
     let plan = args.plan();
     let rows = measure::run(&plan);

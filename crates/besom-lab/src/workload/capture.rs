@@ -32,8 +32,26 @@ impl Capture {
     ///
     /// [`WorkloadError::Capture`] if it does not begin like one.
     pub fn new(reader: impl Read + Send + 'static) -> Result<Self, WorkloadError> {
-        let reader = create_reader(BUFFER, reader).map_err(|error| damage(0, &error))?;
+        let reader = create_reader(BUFFER, Whole(reader)).map_err(|error| damage(0, &error))?;
         Ok(Self { reader, links: Vec::new(), offset: 0 })
+    }
+}
+
+/// Fills every buffer as far as there are bytes: the parser takes a short first read for a short file.
+struct Whole<R>(R);
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.0.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
     }
 }
 

@@ -1,0 +1,114 @@
+//! Many keys at once beside one after the other.
+
+use std::error::Error;
+
+use besom::testing::NullRemote;
+use besom::{
+    Adaptive, BlockedBloomFilter, ExtensionFilter, Filter, Insert, QuotientFilter, TelescopingFilter, TinySet,
+};
+
+use super::{Built, Comparison, Scale};
+
+pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
+    Ok(vec![
+        quotient(scale)?,
+        telescoping(scale)?,
+        extension(scale)?,
+        inserting(scale, "blocked-bloom: insertion", |items| {
+            BlockedBloomFilter::builder().capacity(items).build()
+        })?,
+        inserting(scale, "tinyset: insertion", |items| TinySet::builder().capacity(items).build())?,
+    ])
+}
+
+fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+    let builder = QuotientFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+    scale.compare(
+        "quotient: insertion",
+        scale.items,
+        &mut [
+            ("insert", &mut || {
+                let mut filter = builder.clone().build()?;
+                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
+                Ok(filter.len())
+            }),
+            ("insert_many, a million at a time", &mut || {
+                let mut filter = builder.clone().build()?;
+                filter.insert_many(&scale.members)?;
+                Ok(filter.len())
+            }),
+            ("from_keys, one thread", &mut || {
+                let filter = on_threads(1, || builder.clone().from_keys(&scale.members))?;
+                Ok(filter.len())
+            }),
+            ("from_keys, two threads", &mut || {
+                let filter = on_threads(2, || builder.clone().from_keys(&scale.members))?;
+                Ok(filter.len())
+            }),
+        ],
+    )
+}
+
+macro_rules! adaptive {
+    ($name:ident, $filter:ident, $title:literal) => {
+        fn $name(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+            let builder = $filter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+            let bulk = |threads: usize| -> Result<usize, Box<dyn Error>> {
+                let filter =
+                    on_threads(threads, || builder.clone().from_keys(&scale.members, &mut NullRemote))?;
+                Ok(filter.len())
+            };
+            scale.compare(
+                $title,
+                scale.items,
+                &mut [
+                    ("insert", &mut || {
+                        let mut filter = builder.clone().build()?;
+                        scale
+                            .members
+                            .iter()
+                            .try_for_each(|key| filter.insert(key, &mut NullRemote).map(drop))?;
+                        Ok(filter.len())
+                    }),
+                    ("from_keys, one thread", &mut || bulk(1)),
+                    ("from_keys, two threads", &mut || bulk(2)),
+                ],
+            )
+        }
+    };
+}
+
+adaptive!(telescoping, TelescopingFilter, "telescoping: insertion, with a remote that stores nothing");
+adaptive!(extension, ExtensionFilter, "extension: insertion, with a remote that stores nothing");
+
+fn inserting<F: Insert>(
+    scale: &Scale,
+    title: &'static str,
+    build: impl Fn(usize) -> Built<F>,
+) -> Result<Comparison, Box<dyn Error>> {
+    scale.compare(
+        title,
+        scale.items,
+        &mut [
+            ("insert", &mut || {
+                let mut filter = build(scale.items)?;
+                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
+                Ok(filter.len())
+            }),
+            ("insert_many, a million at a time", &mut || {
+                let mut filter = build(scale.items)?;
+                filter.insert_many(&scale.members)?;
+                Ok(filter.len())
+            }),
+        ],
+    )
+}
+
+/// Builds with so many threads.
+fn on_threads<T: Send, E: Error + Send + 'static>(
+    threads: usize,
+    work: impl FnOnce() -> Result<T, E> + Send,
+) -> Result<T, Box<dyn Error>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    Ok(pool.install(work)?)
+}

@@ -1,0 +1,22 @@
+//! Work on all cores where the feature `rayon` is on, on one where it is not: the same code for both.
+
+/// Calls `work` for all items, and returns what it returns in their order.
+#[cfg(feature = "rayon")]
+pub(crate) fn map<T: Send, U: Send>(items: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+    use rayon::iter::{IntoParallelIterator, ParallelIterator};
+    items.into_par_iter().map(&work).collect()
+}
+
+/// Calls `work` for all items, and returns what it returns in their order.
+#[cfg(not(feature = "rayon"))]
+pub(crate) fn map<T: Send, U: Send>(items: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+    items.into_iter().map(work).collect()
+}
+
+/// How many threads [`map`] has.
+pub(crate) fn threads() -> usize {
+    #[cfg(feature = "rayon")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "rayon"))]
+    1
+}

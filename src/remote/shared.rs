@@ -1,0 +1,53 @@
+//! One remote for many threads.
+
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Change, Remote};
+
+/// A remote that threads take turns with: for tests, and for stores that know no better.
+///
+/// A thread that panicked inside of the remote leaves it as it was at that moment, and the others go on: that is one of the
+/// failures after which a group of changes was made or not, and [every filter](crate::Adaptive#when-things-fail) finds its
+/// way back from it.
+///
+/// ```
+/// use std::sync::Mutex;
+/// use besom::{Adaptive, MemoryRemote, TelescopingFilter};
+///
+/// let remote = Mutex::new(MemoryRemote::new());
+/// TelescopingFilter::with_capacity(10)?.insert("key", &mut &remote)?;
+/// assert_eq!(remote.into_inner()?.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<R: Remote> Remote for &Mutex<R> {
+    type Error = R::Error;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
+        lock(self).read(address, visit)
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
+        lock(self).apply(changes)
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
+        lock(self).scan(visit)
+    }
+
+    fn scan_range(
+        &mut self,
+        range: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
+        lock(self).scan_range(range, visit)
+    }
+
+    fn prefetch(&self, address: u64) {
+        lock(self).prefetch(address);
+    }
+}
+
+fn lock<R>(remote: &Mutex<R>) -> MutexGuard<'_, R> {
+    remote.lock().unwrap_or_else(PoisonError::into_inner)
+}

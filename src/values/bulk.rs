@@ -1,0 +1,207 @@
+//! Filters of many keys at once: from the keys, or from the lists that a remote has of them.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use crate::quotient::{Appender, Geometry, bulk, fraction_bits};
+use crate::{AdaptiveError, BuildError, Change, FullError, Key, KeyHasher, Remote};
+
+use super::core::Core;
+use super::grow::{MAX_KEPT, out_of_memory};
+use super::keys::{Keys, List, scan_lists};
+use super::list::Addresses;
+use super::{Scheme, ValueStore};
+
+/// A key that is being sorted: its hash, and its number.
+type Item = (u64, usize);
+
+/// The keys of some neighbouring lists, in order.
+struct Pushes {
+    keys: Keys,
+    addresses: Vec<u64>,
+}
+
+/// Keys that go to the remote in one group.
+const GROUP: usize = 1024;
+
+/// So many keys of one quotient are compared with each other; more go through a set.
+const FEW: usize = 16;
+
+/// An error while a table is being filled.
+struct Failed<E>(AdaptiveError<E>);
+
+impl<E> From<BuildError> for Failed<E> {
+    fn from(error: BuildError) -> Self {
+        Self(out_of_memory(error))
+    }
+}
+
+impl<S: Scheme, H: KeyHasher> Core<S, H> {
+    /// The empty filter with all these keys, each once. The remote is emptied first, and has their lists then.
+    pub(crate) fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
+    where
+        K: Key + Sync,
+        R: Remote,
+    {
+        let empty = self.table.like(self.table.slots()).map_err(out_of_memory)?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        let item = |number: usize| (self.hasher.digest_key(&keys[number]).hi, number);
+        let place = Placing { slots: self.table.slots(), addresses: self.addresses };
+        let prepare = |items: &mut Vec<Item>| {
+            place.drop_duplicates(items, keys);
+            place.pushes(items, keys)
+        };
+        let table = bulk::fill(empty, keys.len(), item, prepare, |pushes| pushes.apply(remote));
+        let table = table.map_err(|Failed(error)| error)?;
+        let (len, capacity) = (table.len(), self.capacity);
+        if len > capacity {
+            return Err(FullError { len, capacity }.into());
+        }
+        let bytes = table.physical_slots() as usize;
+        let values = self.values.emptied(&table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
+        let mut core = Self { table, values, ..self };
+        core.choose_probe();
+        Ok(core)
+    }
+
+    /// The empty filter with the keys that the remote has for it, which is only read: twice.
+    pub(crate) fn restored<R: Remote>(self, remote: &mut R) -> Result<Self, AdaptiveError<R::Error>> {
+        let Some((doublings, addresses)) = self.measure(remote)? else { return Ok(self) };
+        let slots = self.table.slots() << doublings;
+        let empty = self.table.like(slots).map_err(out_of_memory)?;
+        let values =
+            self.values.emptied(&empty).ok_or(AdaptiveError::OutOfMemory { bytes: slots as usize })?;
+        let capacity = self.capacity << doublings;
+        let core = Self { table: empty, values, addresses, capacity, ..self };
+        let mut table = Appender::new(core.table.like(slots).map_err(out_of_memory)?);
+        scan_lists(&core.hasher, |address| core.expected_at(address), remote, &mut |list| {
+            core.append(list, &mut table)
+        })?;
+        let table = table.finish();
+        let bytes = table.physical_slots() as usize;
+        let values = core.values.emptied(&table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
+        let mut core = Self { table, values, ..core };
+        core.choose_probe();
+        Ok(core)
+    }
+
+    /// How often the filter had doubled, and which addresses it had, when it wrote the lists; `None` without any.
+    ///
+    /// A list keeps its address for [`MAX_KEPT`] doublings and is written anew with the next: so the addresses say how often
+    /// that happened, and the number of keys how often the filter has doubled since.
+    fn measure<R: Remote>(
+        &self,
+        remote: &mut R,
+    ) -> Result<Option<(u32, Addresses)>, AdaptiveError<R::Error>> {
+        let (mut keys, mut last) = (0_usize, None);
+        let mut count = |address: u64, _: &[u8]| {
+            (keys, last) = (keys + 1, Some(address));
+            ControlFlow::Continue(())
+        };
+        remote.scan(&mut count).map_err(AdaptiveError::Remote)?;
+        let Some(last) = last else { return Ok(None) };
+        let (generation, place) = Addresses::parts(last);
+        let full = FullError { len: keys, capacity: self.capacity };
+        let fits = |doublings: u32| {
+            let slots = self.table.slots() << doublings;
+            let bits = slots <= Geometry::MAX_SLOTS && fraction_bits(slots) >= self.table.remainder_bits();
+            bits && self.capacity.checked_mul(1 << doublings).is_some()
+        };
+        let mut doublings = 0;
+        while fits(doublings) && place >= self.table.slots() << doublings {
+            doublings += MAX_KEPT + 1;
+        }
+        let mut kept = 0;
+        while fits(doublings + kept) && kept < MAX_KEPT && self.capacity << (doublings + kept) < keys {
+            kept += 1;
+        }
+        let grown = doublings + kept;
+        let holds = fits(grown) && self.capacity << grown >= keys && (grown == 0 || self.growable);
+        if holds { Ok(Some((grown, Addresses::from_numbers(generation, kept)))) } else { Err(full.into()) }
+    }
+
+    /// Appends the keys of one list, each of which must belong there.
+    fn append<E>(&self, list: &List, table: &mut Appender) -> Result<(), AdaptiveError<E>> {
+        let mut appended = 0;
+        for quotient in self.quotients_at(list.address) {
+            for (_, digest) in self.members(list, quotient) {
+                let remainder = self.table.remainder_of(self.table.locate(digest.hi).fraction);
+                table.append(quotient, remainder).map_err(out_of_memory)?;
+                appended += 1;
+            }
+        }
+        if appended < list.keys.len() || list.has_duplicates() {
+            let (address, found) = (list.address, list.keys.len());
+            return Err(AdaptiveError::Inconsistent { address, expected: appended, found });
+        }
+        Ok(())
+    }
+}
+
+/// Where keys belong: what threads need of a filter.
+#[derive(Clone, Copy)]
+struct Placing {
+    slots: u64,
+    addresses: Addresses,
+}
+
+impl Placing {
+    #[inline(always)]
+    fn quotient(self, item: Item) -> u64 {
+        ((u128::from(item.0) * u128::from(self.slots)) >> 64) as u64
+    }
+
+    /// Leaves the first of every key.
+    fn drop_duplicates<K: Key>(self, items: &mut Vec<Item>, keys: &[K]) {
+        let runs = || items.chunk_by(|&one, &two| self.quotient(one) == self.quotient(two));
+        let some_twins = |run: &[Item]| run.len() > FEW || has_twins(run);
+        if !runs().any(some_twins) {
+            return;
+        }
+        let mut kept = Vec::with_capacity(items.len());
+        for run in runs() {
+            if !some_twins(run) {
+                kept.extend_from_slice(run);
+                continue;
+            }
+            let mut seen = HashSet::new();
+            kept.extend(run.iter().filter(|item| seen.insert(keys[item.1].with_bytes(<[u8]>::to_vec))));
+        }
+        *items = kept;
+    }
+
+    /// What the remote is to be told.
+    fn pushes<K: Key>(self, items: &[Item], keys: &[K]) -> Pushes {
+        /// Keys lie anywhere in memory: they are fetched ahead.
+        const AHEAD: usize = 16;
+        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
+        let mut pushes = Pushes { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
+        for (index, &item) in items.iter().enumerate() {
+            if let Some(next) = items.get(index + AHEAD) {
+                crate::bits::prefetch(&raw const keys[next.1]);
+            }
+            keys[item.1].with_bytes(|bytes| pushes.keys.push(bytes));
+            pushes.addresses.push(self.addresses.of(self.quotient(item)));
+        }
+        pushes
+    }
+}
+
+/// Whether two of a few keys have the same hash.
+fn has_twins(run: &[Item]) -> bool {
+    run.iter().enumerate().any(|(index, item)| run[..index].iter().any(|before| before.0 == item.0))
+}
+
+impl Pushes {
+    fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
+        let mut group = Vec::with_capacity(GROUP.min(self.addresses.len()));
+        for (index, &address) in self.addresses.iter().enumerate() {
+            group.push(Change::Push { address, key: self.keys.get(index) });
+            if group.len() == GROUP || index + 1 == self.addresses.len() {
+                remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;
+                group.clear();
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,240 @@
+//! Catches: a filter from many keys at once that differs from one that they were inserted into, or that does not come back
+//! from its remote.
+
+use besom::testing::{Fault, Faults, Faulty, Random};
+use besom::{
+    Adaptive, AdaptiveError, BlockedBloomFilter, BloomFilter, BulkError, Change, ExtensionFilter, Filter,
+    Growable, Insert, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remote, SipHash,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+};
+
+fn keys(count: usize, seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    (0..count).map(|_| random.next()).collect()
+}
+
+#[test]
+fn quotient_filters_are_those_that_insertion_makes() {
+    for (count, rate) in [(0, 0.01), (1, 0.4), (50, 0.1), (5_000, 1e-6), (70_000, 1.0 / 256.0)] {
+        // Some of them twice: they count twice.
+        let mut keys = keys(count, 7);
+        keys.extend_from_within(..count / 10);
+        let builder = QuotientFilter::builder().false_positive_rate(rate).seed(3_u64).hasher::<SipHash>();
+        let bulk = builder.clone().from_keys(&keys).unwrap();
+        let mut single = builder.capacity(keys.len().max(1)).build().unwrap();
+        keys.iter().for_each(|key| assert!(single.insert(key).is_ok()));
+        bulk.verify().unwrap();
+        assert!(bulk == single && bulk.capacity() == keys.len().max(1), "{count} keys");
+    }
+    let larger =
+        QuotientFilter::builder().capacity(1_000).growable_to(2_000).from_keys(&keys(10, 1)).unwrap();
+    assert_eq!((larger.len(), larger.capacity()), (10, 1_000));
+}
+
+/// Builds filters of one kind in every way and compares them, and their lists.
+macro_rules! agree {
+    ($($test:ident: $filter:ident $(, $call:ident($value:expr))*;)*) => {$(
+        #[test]
+        fn $test() {
+            for (count, rate) in [(1, 0.4), (50, 0.1), (5_000, 1e-4), (70_000, 1.0 / 256.0)] {
+                let mut keys = keys(count, 7);
+                let builder = $filter::builder()$(.$call($value))*.false_positive_rate(rate).seed(3_u64);
+                // A key that comes again is the same key.
+                keys.extend_from_within(..count / 10);
+                keys.extend(std::iter::repeat_n(keys[0], 40));
+                let mut single = builder.clone().capacity(keys.len()).build().unwrap();
+                let mut remote = MemoryRemote::new();
+                let fresh = keys.iter().filter(|key| single.insert(*key, &mut remote).unwrap()).count();
+                assert_eq!(fresh, count);
+                let mut bulk_remote = MemoryRemote::new();
+                bulk_remote.apply(&[Change::Push { address: 5, key: b"left over" }]).unwrap();
+                let bulk = builder.clone().from_keys(&keys, &mut bulk_remote).unwrap();
+                bulk.verify().unwrap();
+                bulk.verify_remote(&mut bulk_remote).unwrap();
+                assert!(bulk == single && remote.iter().eq(bulk_remote.iter()), "{count} keys");
+                assert_eq!((bulk.len(), bulk.capacity()), (count, keys.len()));
+                let back = builder.clone().capacity(keys.len()).build_from(&mut bulk_remote);
+                assert!(back.unwrap() == bulk, "{count} keys");
+            }
+        }
+    )*};
+}
+
+/// Without duplicates the tables themselves must agree.
+fn same_table<F: Adaptive + PartialEq>(
+    empty: impl Fn() -> F,
+    bulk: impl Fn(&[u64], &mut MemoryRemote) -> F,
+    from: impl Fn(&mut MemoryRemote) -> F,
+) {
+    let keys = keys(20_000, 11);
+    let (mut single, mut remote) = (empty(), MemoryRemote::new());
+    keys.iter().for_each(|key| assert!(single.insert(key, &mut remote).unwrap()));
+    let mut bulk_remote = MemoryRemote::new();
+    let mut filter = bulk(&keys, &mut bulk_remote);
+    assert!(single == filter && remote.iter().eq(bulk_remote.iter()));
+    assert!(from(&mut remote) == single);
+    // And it goes on from there.
+    for key in 0..2_000_u64 {
+        assert_eq!(single.adapt(&key, &mut remote).unwrap(), filter.adapt(&key, &mut bulk_remote).unwrap());
+    }
+    for key in &keys[..1_000] {
+        assert!(single.remove(key, &mut remote).unwrap() && filter.remove(key, &mut bulk_remote).unwrap());
+    }
+    assert!(single == filter && remote.iter().eq(bulk_remote.iter()));
+}
+
+#[test]
+fn tables_are_those_that_insertion_makes() {
+    let telescoping = TelescopingFilter::builder().capacity(20_000).seed(1_u64).overflow(Overflow::Reset);
+    same_table(
+        || telescoping.clone().build().unwrap(),
+        |keys, remote| telescoping.clone().from_keys(keys, remote).unwrap(),
+        |remote| telescoping.clone().build_from(remote).unwrap(),
+    );
+    let uncompressed = UncompressedTelescopingFilter::builder().capacity(20_000).seed(1_u64);
+    same_table(
+        || uncompressed.clone().build().unwrap(),
+        |keys, remote| uncompressed.clone().from_keys(keys, remote).unwrap(),
+        |remote| uncompressed.clone().build_from(remote).unwrap(),
+    );
+    let extension = ExtensionFilter::builder().capacity(20_000).seed(1_u64).false_positive_rate(0.2);
+    same_table(
+        || extension.clone().build().unwrap(),
+        |keys, remote| extension.clone().from_keys(keys, remote).unwrap(),
+        |remote| extension.clone().build_from(remote).unwrap(),
+    );
+}
+
+agree! {
+    telescoping_filters_agree: TelescopingFilter;
+    telescoping_filters_that_forget_agree: TelescopingFilter, overflow(Overflow::Reset);
+    uncompressed_telescoping_filters_agree: UncompressedTelescopingFilter;
+    extension_filters_agree: ExtensionFilter;
+}
+
+#[test]
+fn filters_come_back_from_their_remotes_however_often_they_grew() {
+    let builder = ExtensionFilter::builder().capacity(50).seed(1_u64).growable();
+    let (mut filter, mut remote) = (builder.clone().build().unwrap(), MemoryRemote::new());
+    assert_eq!(builder.clone().build_from(&mut remote).unwrap().len(), 0);
+    for key in 0..20_000_u64 {
+        filter.insert(&key, &mut remote).unwrap();
+        if key.is_power_of_two() || key % 997 == 0 {
+            let back =
+                builder.clone().build_from(&mut remote).unwrap_or_else(|error| panic!("{key} keys: {error}"));
+            back.verify_remote(&mut remote).unwrap();
+            assert!(back == filter, "after {key} keys");
+        }
+    }
+    let fixed = ExtensionFilter::builder().capacity(50).seed(1_u64).build_from(&mut remote).map(drop);
+    assert!(matches!(fixed, Err(BulkError::Filter(AdaptiveError::Full(_)))), "{fixed:?}");
+    let other = builder.clone().seed(2_u64).build_from(&mut remote).map(drop);
+    assert!(matches!(other, Err(BulkError::Filter(AdaptiveError::Inconsistent { .. }))), "{other:?}");
+    filter.grow(&mut remote).unwrap();
+}
+
+#[test]
+fn lists_that_no_filter_writes_are_refused() {
+    let keys = keys(500, 3);
+    let builder = TelescopingFilter::builder().capacity(600).seed(1_u64);
+    let mut random = Random::new(9);
+    for _ in 0..300 {
+        let mut remote = MemoryRemote::new();
+        builder.clone().from_keys(&keys, &mut remote).unwrap();
+        let entries: Vec<(u64, Vec<u8>)> = remote.iter().map(|(at, key)| (at, key.to_vec())).collect();
+        let (address, key) = entries[random.below(entries.len() as u64) as usize].clone();
+        let elsewhere = [address + 1, u64::MAX, 1 << 48 | address, random.next()][random.below(4) as usize];
+        let change = match random.below(3) {
+            0 => Change::Push { address, key: &key },
+            1 => Change::Push { address: elsewhere, key: &key },
+            _ => Change::Push { address, key: b"another's" },
+        };
+        remote.apply(&[change]).unwrap();
+        let refused = builder.clone().build_from(&mut remote).map(drop);
+        assert!(refused.is_err(), "{change:?}");
+    }
+}
+
+#[test]
+fn remotes_that_fail_are_reported() {
+    let keys = keys(5_000, 3);
+    let builder = TelescopingFilter::builder().seed(1_u64);
+    let mut accesses = 0;
+    loop {
+        let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
+        remote.faults.light_fuse(accesses, Fault::FailBefore);
+        match builder.clone().from_keys(&keys, &mut remote) {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, BulkError::Filter(AdaptiveError::Remote(_))), "{error}"),
+        }
+        accesses += 1;
+    }
+    assert!(accesses > 3, "{accesses}");
+    let zero = builder.capacity(usize::MAX / 2).from_keys(&keys, &mut MemoryRemote::new()).map(drop);
+    assert!(matches!(zero, Err(BulkError::Build(_))), "{zero:?}");
+}
+
+/// Many keys at once are the same keys one after the other.
+fn insert_many_agrees<F: Insert>(build: impl Fn() -> F, same: impl Fn(&F, &F) -> bool) {
+    let keys = keys(30_000, 5);
+    let (mut single, mut many) = (build(), build());
+    let mut fresh = 0;
+    for part in [0..10, 10..11, 11..11, 11..9_000, 9_000..30_000] {
+        let new = keys[part.clone()].iter().filter(|key| single.insert(*key).unwrap()).count();
+        assert_eq!(many.insert_many(&keys[part]).unwrap(), new);
+        fresh += new;
+        many.verify().unwrap();
+        assert!(same(&single, &many));
+    }
+    assert!(fresh > 20_000 && keys.iter().all(|key| many.contains(key)));
+}
+
+#[test]
+fn many_insertions_are_the_same_as_one_after_the_other() {
+    let same_answers = |one: &dyn Fn(&u64) -> bool, two: &dyn Fn(&u64) -> bool| {
+        (0..10_000).all(|key| one(&key) == two(&key))
+    };
+    let (n, seed) = (30_000, 1_u64);
+    insert_many_agrees(
+        || QuotientFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| one == two,
+    );
+    insert_many_agrees(
+        || QuotientFilter::builder().capacity(100).growable_to(n).seed(seed).build().unwrap(),
+        |one, two| one == two,
+    );
+    insert_many_agrees(
+        || BloomFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
+    );
+    insert_many_agrees(
+        || BlockedBloomFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
+    );
+    insert_many_agrees(
+        || TinySet::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
+    );
+    insert_many_agrees(
+        || PartialKeyCuckooFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
+    );
+}
+
+#[test]
+fn a_filter_that_is_full_says_how_many_keys_are_in() {
+    let keys = keys(1_000, 5);
+    for capacity in [1, 10, 999] {
+        let mut filter = QuotientFilter::builder().capacity(capacity).seed(1_u64).build().unwrap();
+        let error = filter.insert_many(&keys).unwrap_err();
+        assert_eq!((error.inserted, filter.len(), error.full.len), (capacity, capacity, capacity));
+        assert!(keys[..capacity].iter().all(|key| filter.contains(key)));
+        let mut model = QuotientFilter::builder().capacity(capacity).seed(1_u64).build().unwrap();
+        keys[..capacity].iter().for_each(|key| assert!(model.insert(key).is_ok()));
+        assert!(model == filter && error.to_string().contains(&format!("first {capacity} keys")));
+    }
+    let mut small = PartialKeyCuckooFilter::builder().capacity(500).seed(1_u64).build().unwrap();
+    let error = small.insert_many(&keys).unwrap_err();
+    assert_eq!(error.inserted, small.len());
+    assert!(keys[..error.inserted].iter().all(|key| small.contains(key)));
+}

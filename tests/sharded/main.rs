@@ -1,0 +1,52 @@
+//! Filters shared by threads: they do what the filter inside does, nobody who asks waits for a remote, and a panic stays where
+//! it happened.
+
+mod panics;
+mod play;
+mod queries;
+mod stress;
+mod types;
+mod waiting;
+
+/// How many times a loop is to run: a fifth of the full number unless `BESOM_FULL` is set.
+fn times(full: u64) -> u64 {
+    if std::env::var_os("BESOM_FULL").is_some() { full } else { full.div_ceil(5) }
+}
+
+/// Panics that are made to happen are no news.
+fn quiet_about_made_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        if !info.payload_as_str().is_some_and(|text| text.starts_with("made to panic")) {
+            eprintln!("{info}");
+        }
+    }));
+}
+
+/// Calls a generic function for every adaptive family: `check(name, |capacity, seed| filter)`.
+#[macro_export]
+macro_rules! for_every_family {
+    ($check:ident) => {
+        for_every_family!(@ $check,
+            "telescoping" besom::TelescopingFilter,
+            "telescoping-reset" besom::TelescopingFilter => overflow(besom::Overflow::Reset),
+            "telescoping, growing" besom::TelescopingFilter => growable(),
+            "telescoping-uncompressed" besom::UncompressedTelescopingFilter,
+            "extension" besom::ExtensionFilter,
+            "extension-reset" besom::ExtensionFilter => overflow(besom::Overflow::Reset),
+            "extension, growing" besom::ExtensionFilter => growable(),
+            "broom" besom::BroomFilter,
+            "broom, growing" besom::BroomFilter => growable(),
+            "cuckoo" besom::CuckooFilter,
+            "cuckooing" besom::CuckooingFilter,
+            "cyclic-2" besom::CyclicFilter<2>,
+            "swapping" besom::SwappingFilter,
+            "adaptive-bloom" besom::AdaptiveBloomFilter,
+            "cascade" besom::Cascade<besom::QuotientFilter>,
+        );
+    };
+    (@ $check:ident, $($name:literal $filter:ty $(=> $call:ident($($value:expr)?))?,)*) => {$(
+        $check($name, |capacity, seed| {
+            <$filter>::builder().capacity(capacity)$(.$call($($value)?))?.false_positive_rate(0.1).seed(seed).build()
+        });
+    )*};
+}

@@ -1,0 +1,182 @@
+//! Catches: an operation that does something else when it is played in pieces than at once; a shard that reads or writes the
+//! lists of another.
+
+use std::collections::BTreeSet;
+
+use besom::testing::{Fault, Faults, Faulty, Random};
+use besom::{
+    Adaptive, AdaptiveError, BuildError, Filter, MemoryRemote, Remote, Resync, Seed, Sharded, ShardedError,
+    UncompressedTelescopingFilter,
+};
+
+use crate::{for_every_family, times};
+
+const KEYS: u64 = 120;
+
+fn entries(remote: &MemoryRemote) -> Vec<(u64, Vec<u8>)> {
+    remote.iter().map(|(address, key)| (address, key.to_vec())).collect()
+}
+
+/// The address that shard 0 has for one of a filter alone. A broom filter that grows uses generations up while it is played.
+fn of_shard_0(name: &str, address: u64) -> u64 {
+    let generation = if name == "broom, growing" { 0 } else { address >> 48 };
+    generation << 36 | address & ((1 << 36) - 1)
+}
+
+fn full<T, E>(result: &Result<T, AdaptiveError<E>>) -> bool {
+    matches!(result, Err(AdaptiveError::Full(_)))
+}
+
+/// One shard beside the same filter alone: the same answers, results and lists after every operation.
+fn same_as_alone<F: Adaptive + Clone>(name: &str, build: impl Fn(usize, Seed) -> Result<F, BuildError>) {
+    for seed in 0..times(40) {
+        let (mut alone, mut remote) = (build(60, Seed::from(seed)).unwrap(), MemoryRemote::new());
+        let sharded = Sharded::build(1, 60, |capacity, _| build(capacity, Seed::from(seed))).unwrap();
+        let mut played = sharded.with_remote(MemoryRemote::new());
+        let mut random = Random::new(seed);
+        for step in 0..400 {
+            let key = random.below(KEYS);
+            match random.below(8) {
+                0..4 => {
+                    let (one, two) = (alone.insert(&key, &mut remote), played.insert(&key));
+                    assert_eq!(one.as_ref().ok(), two.as_ref().ok(), "{name}: {one:?} and {two:?}");
+                    assert!(one.is_ok() || full(&one), "{name}: {one:?}");
+                }
+                4 | 5 => assert_eq!(alone.remove(&key, &mut remote).unwrap(), played.remove(&key).unwrap()),
+                _ => assert_eq!(alone.adapt(&key, &mut remote).unwrap(), played.adapt(&key).unwrap()),
+            }
+            for key in 0..2 * KEYS {
+                assert_eq!(
+                    alone.contains(&key),
+                    sharded.contains(&key),
+                    "{name}, seed {seed}, step {step}, key {key}"
+                );
+            }
+            assert_eq!(alone.len(), sharded.len(), "{name}, seed {seed}, step {step}");
+            let translated = |remote: &MemoryRemote, address: fn(&str, u64) -> u64| -> Vec<_> {
+                entries(remote).into_iter().map(|(at, key)| (address(name, at), key)).collect()
+            };
+            let found = translated(played.remote_mut(), |name, at| match name {
+                "broom, growing" => at & ((1 << 36) - 1),
+                _ => at,
+            });
+            assert_eq!(translated(&remote, of_shard_0), found, "{name}, seed {seed}, step {step}");
+        }
+        sharded.verify().unwrap();
+        played.verify_remote().unwrap();
+        let (one, two) = (alone.stats(), sharded.stats());
+        assert_eq!((one.adaptations, one.rebuilds), (two.adaptations, two.rebuilds), "{name}");
+    }
+}
+
+#[test]
+fn one_shard_is_the_filter_itself() {
+    for_every_family!(same_as_alone);
+}
+
+/// Several shards on one remote, against a set; with faults and panics of the remote, from which it finds its way back.
+fn holds_its_keys<F: Adaptive + Clone>(name: &str, build: impl Fn(usize, Seed) -> Result<F, BuildError>) {
+    crate::quiet_about_made_panics();
+    for seed in 0..times(40) {
+        let sharded = Sharded::build(3, 60, |capacity, _| build(capacity, Seed::from(seed))).unwrap();
+        let faults = Faults::random(seed, 30, &Fault::HONEST);
+        let mut shared = sharded.with_remote(Faulty::new(MemoryRemote::new(), faults));
+        let (mut random, mut model) = (Random::new(seed), BTreeSet::new());
+        for step in 0..600 {
+            let (key, action) = (random.below(KEYS), random.below(8));
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match action {
+                0..4 => shared.insert(&key).map(|_| Some(true)),
+                4 | 5 => shared.remove(&key).map(|_| Some(false)),
+                _ => shared.adapt(&key).map(|_| None),
+            }));
+            match done {
+                Ok(Ok(Some(true))) => drop(model.insert(key)),
+                Ok(Ok(Some(false))) => drop(model.remove(&key)),
+                Ok(Ok(None) | Err(ShardedError::Filter(AdaptiveError::Full(_)))) => {}
+                _ => recover(&mut shared, &mut model),
+            }
+            let lost: Vec<&u64> = model.iter().filter(|key| !sharded.contains(*key)).collect();
+            assert!(lost.is_empty(), "{name}, seed {seed}, step {step}: lost {lost:?}");
+            assert!(sharded.in_doubt().is_empty(), "{name}: a remote's failure is no doubt");
+        }
+        recover(&mut shared, &mut model);
+        sharded.verify().unwrap();
+        assert_eq!(sharded.len(), model.len(), "{name}, seed {seed}");
+    }
+}
+
+/// Faults stop, filter and remote come to agree, and faults begin again. The remote then says what is stored.
+fn recover<F: Adaptive + Clone>(
+    shared: &mut besom::WithRemote<'_, F, Faulty<MemoryRemote>>,
+    model: &mut BTreeSet<u64>,
+) {
+    shared.remote_mut().faults.set_one_in(0);
+    let settled = shared.settle().unwrap();
+    let stored: Vec<Vec<u8>> = shared.remote_mut().inner.iter().map(|(_, key)| key.to_vec()).collect();
+    if settled != Resync::Agreed || shared.verify_remote().is_err() || shared.filter().len() != stored.len() {
+        // The lists do not say it all: what the model has is what a dictionary would.
+        let keys: Vec<u64> = model.iter().copied().collect();
+        let scan = |visit: &mut dyn FnMut(&[u8]) -> std::ops::ControlFlow<()>| {
+            let _ = keys.iter().try_for_each(|key| visit(&key.to_le_bytes()));
+            Ok::<(), std::convert::Infallible>(())
+        };
+        shared.rebuild(scan).unwrap();
+    } else {
+        *model = stored.iter().map(|key| u64::from_le_bytes(key[..].try_into().unwrap())).collect();
+    }
+    shared.verify_remote().unwrap();
+    shared.remote_mut().faults.set_one_in(30);
+}
+
+#[test]
+fn no_key_is_lost_whatever_the_remote_does() {
+    for_every_family!(holds_its_keys);
+}
+
+fn sharded(shards: usize, capacity: usize) -> Sharded<UncompressedTelescopingFilter> {
+    Sharded::build(shards, capacity, |capacity, _| {
+        UncompressedTelescopingFilter::builder().capacity(capacity).seed(1_u64).growable().build()
+    })
+    .unwrap()
+}
+
+#[test]
+fn shards_grow_one_by_one_and_clear_together() {
+    let (filter, capacity) = (sharded(5, 100), 5 * 160);
+    let mut shared = filter.with_remote(MemoryRemote::new());
+    for key in 0..3_000_u64 {
+        assert!(shared.insert(&key).unwrap());
+    }
+    assert!(filter.capacity() >= 3_000 && filter.capacity() > capacity);
+    shared.grow().unwrap();
+    assert!((0..3_000_u64).all(|key| filter.contains(&key)));
+    shared.verify_remote().unwrap();
+    assert!((0..1_000_u64).all(|key| shared.remove(&key).unwrap()));
+    assert_eq!((filter.len(), shared.remote_mut().len()), (2_000, 2_000));
+    shared.clear().unwrap();
+    assert!(filter.is_empty() && shared.remote_mut().is_empty());
+    shared.verify_remote().unwrap();
+    assert!(shared.insert(&7_u64).unwrap());
+    assert!(filter.contains(&7_u64));
+}
+
+#[test]
+fn keys_of_nobody_are_found_in_the_remote() {
+    let filter = sharded(5, 100);
+    let mut shared = filter.with_remote(MemoryRemote::new());
+    (0..100_u64).for_each(|key| assert!(shared.insert(&key).unwrap()));
+    for address in [5 << 52, u64::MAX, 3 << 52 | 99] {
+        let key = b"nobody's".as_slice();
+        shared.remote_mut().apply(&[besom::Change::Push { address, key }]).unwrap();
+        let error = shared.verify_remote().unwrap_err();
+        match error {
+            ShardedError::Filter(AdaptiveError::Inconsistent { address: found, .. }) => {
+                assert_eq!(found, address);
+            }
+            error => panic!("{error}"),
+        }
+        let rank = usize::from(shared.remote_mut().iter().filter(|entry| entry.0 == address).count() > 1);
+        shared.remote_mut().apply(&[besom::Change::Remove { address, rank, key }]).unwrap();
+    }
+    shared.verify_remote().unwrap();
+}
