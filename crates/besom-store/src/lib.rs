@@ -1,1 +1,6 @@
 //! Key-value stores behind adaptive filters: the filter in memory, data and reverse map in one database.
+
+mod engine;
+mod redb;
+
+pub use crate::redb::{Entries, Layout};
