@@ -68,7 +68,8 @@ pub(crate) trait Transaction {
     type Error;
 
     /// Stores a value, and returns the one that was there. In a merged layout a new key is stored by the push that follows.
-    fn put(&mut self, key: &[u8], value: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error>;
+    fn put(&mut self, key: &[u8], value: &[u8], address: Option<u64>)
+    -> Result<Option<Vec<u8>>, Self::Error>;
 
     /// Removes a value, and returns it. In a merged layout it is the change of the list that follows which removes it.
     fn delete(&mut self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error>;

@@ -23,7 +23,8 @@ impl Health {
     /// Notes the errors after which the database has to be opened again.
     pub(super) fn checked<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let result = act();
-        if let Err(Error::Io(_) | Error::PreviousIo | Error::DatabaseClosed | Error::LockPoisoned(_)) = result {
+        if let Err(Error::Io(_) | Error::PreviousIo | Error::DatabaseClosed | Error::LockPoisoned(_)) = result
+        {
             self.0.store(true, Ordering::Release);
         }
         result
@@ -58,7 +59,9 @@ impl Redb {
     pub(crate) fn open(opener: Opener, layout: Option<Layout>, first: u64) -> Result<Self, Refused> {
         let database = opener()?;
         let layout = match (Meta::find(&database.begin_read()?)?, layout) {
-            (Found::Store(meta), Some(layout)) if layout != meta.layout => return Err(Refused::OtherLayout(meta.layout)),
+            (Found::Store(meta), Some(layout)) if layout != meta.layout => {
+                return Err(Refused::OtherLayout(meta.layout));
+            }
             (Found::Store(meta), _) => meta.layout,
             (Found::Empty, layout) => {
                 let layout = layout.unwrap_or_default();

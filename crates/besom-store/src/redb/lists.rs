@@ -80,7 +80,9 @@ pub(super) fn number_of(
             return Ok(number);
         }
     }
-    Err(Error::Corrupted(format!("the list at address {address} has another key at rank {rank} than the filter says")))
+    Err(Error::Corrupted(format!(
+        "the list at address {address} has another key at rank {rank} than the filter says"
+    )))
 }
 
 /// The number that follows the last one of a list.
@@ -88,6 +90,8 @@ pub(super) fn next_number(table: &Table<'_, (u64, u64), &'static [u8]>, address:
     let last = table.range(rows(address))?.next_back().transpose()?;
     match last.map(|(place, _)| place.value().1) {
         None => Ok(0),
-        Some(number) => number.checked_add(1).ok_or_else(|| Error::Corrupted(format!("the list at address {address} is numbered to the end"))),
+        Some(number) => number
+            .checked_add(1)
+            .ok_or_else(|| Error::Corrupted(format!("the list at address {address} is numbered to the end"))),
     }
 }

@@ -5,7 +5,7 @@ use ::redb::{Error, ReadTransaction, ReadableTable, Table, WriteTransaction};
 use super::{DATA, LISTS, LOG, Layout, META};
 
 /// The tables as they are now. A later version of this crate may have others.
-const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 1;
 
 const FORMAT_NAME: &str = "format";
 const LAYOUT_NAME: &str = "layout";
@@ -67,7 +67,8 @@ impl Meta {
         let table = match transaction.open_table(META) {
             Ok(table) => table,
             Err(::redb::TableError::TableDoesNotExist(_)) => {
-                let empty = transaction.list_tables()?.next().is_none() && transaction.list_multimap_tables()?.next().is_none();
+                let empty = transaction.list_tables()?.next().is_none()
+                    && transaction.list_multimap_tables()?.next().is_none();
                 return Ok(if empty { Found::Empty } else { Found::Foreign });
             }
             Err(::redb::TableError::Storage(error)) => return Err(error.into()),

@@ -19,8 +19,10 @@ mod view;
 
 use ::redb::TableDefinition;
 
-pub(crate) use engine::{Opener, Redb};
+pub(crate) use engine::{Opener, Redb, Refused};
 pub use entries::Entries;
+pub(crate) use meta::FORMAT;
+pub(crate) use view::RedbView;
 
 /// Where the data of a store lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

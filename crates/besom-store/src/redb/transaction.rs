@@ -1,7 +1,7 @@
 //! Changes to data and lists that become visible together.
 
-use besom::Change;
 use ::redb::{Durability, Error, ReadableTable, WriteTransaction};
+use besom::Change;
 
 use super::carried::Carried;
 use super::engine::Health;
@@ -27,7 +27,12 @@ impl RedbTransaction {
         self.meta.layout == Layout::Merged
     }
 
-    fn put_merged(&mut self, key: &[u8], value: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Error> {
+    fn put_merged(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        address: Option<u64>,
+    ) -> Result<Option<Vec<u8>>, Error> {
         self.carried.keep(key, value);
         let Some(address) = address else { return Ok(None) };
         let mut table = self.transaction.open_table(LISTS[self.meta.lists])?;
