@@ -30,6 +30,7 @@ mod state;
 mod tests;
 mod write;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use besom::{Adaptive, BuildError};
@@ -63,6 +64,8 @@ pub(crate) struct Guarded<F, E: Engine> {
     pub(crate) counters: Counters,
     make: Maker<F>,
     listener: Option<Listener>,
+    /// Commits were made, since the last durable one, that a crash would take back.
+    volatile: AtomicBool,
     /// The last failure that failed no operation.
     fault: Mutex<Option<StoreError<E::Error>>>,
 }
@@ -106,6 +109,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             counters: Counters::default(),
             make,
             listener,
+            volatile: AtomicBool::new(false),
             fault: Mutex::new(None),
         }
     }
@@ -203,8 +207,8 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
     pub(crate) fn copy_durably(&self) -> Outcome<(F, u64), E> {
         let mut writer = self.lock_writer();
         self.settle(&mut writer)?;
+        self.make_durable()?;
         let sequence = self.read_state().sequence;
-        self.commit_number(sequence)?;
         // What comes behind it is written down from here on.
         writer.logged.get_or_insert(0);
         Ok((self.read_state().filter.clone(), sequence))
@@ -232,6 +236,11 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
     /// The number of the commit that the filter stands for.
     pub(crate) fn sequence(&self) -> u64 {
         self.read_state().sequence
+    }
+
+    /// Whether a crash would take back what was acknowledged.
+    fn is_volatile(&self) -> bool {
+        self.volatile.load(Ordering::Acquire)
     }
 
     /// The last failure that failed no operation.

@@ -1,5 +1,7 @@
 //! Writes: data and lists in one transaction, then the filter.
 
+use std::sync::atomic::Ordering;
+
 use besom::{Adaptive, AdaptiveError, Change};
 
 use super::live::Live;
@@ -36,7 +38,8 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
 
     /// Removes a key, and returns its value.
     pub(crate) fn remove(&self, key: &[u8], durable: bool) -> Outcome<Option<Vec<u8>>, E> {
-        if !self.may_have(key) {
+        // Its removal may be one of those that would not last.
+        if !self.may_have(key) && !(durable && self.is_volatile()) {
             return Ok(None);
         }
         let done = self.write_one(&mut self.lock_writer(), Op::Remove, (key, &[]), durable);
@@ -70,7 +73,12 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         });
         let old = old.map_err(StoreError::Engine)?;
         match (op, &old) {
-            (Op::Remove, None) => {}
+            (Op::Remove, None) => {
+                drop(transaction);
+                if durable && self.is_volatile() {
+                    self.make_durable()?;
+                }
+            }
             // The filter has the key.
             (Op::Insert, Some(_)) => self.commit_data(transaction, durable)?,
             _ => self.commit_with(writer, transaction, durable, &[key], |guard, transaction, log| {
@@ -176,14 +184,25 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
 
     /// Commits a change of data that does not concern the filter.
     fn commit_data(&self, transaction: E::Transaction, durable: bool) -> Outcome<(), E> {
-        self.counters.commits.add(1);
-        self.counters.timed(|| transaction.commit(durable)).map_err(StoreError::Engine)
+        self.commit_transaction(transaction, durable).map_err(StoreError::Engine)
     }
 
-    /// Makes sure that everything so far is durable.
-    pub(super) fn commit_number(&self, sequence: u64) -> Outcome<(), E> {
+    fn commit_transaction(&self, transaction: E::Transaction, durable: bool) -> Result<(), E::Error> {
+        self.counters.commits.add(1);
+        if !durable {
+            self.volatile.store(true, Ordering::Release);
+        }
+        self.counters.timed(|| transaction.commit(durable))?;
+        if durable {
+            self.volatile.store(false, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that everything so far is durable, with a commit that changes nothing.
+    pub(super) fn make_durable(&self) -> Outcome<(), E> {
         let mut transaction = self.begin()?;
-        transaction.set_sequence(sequence, None).map_err(StoreError::Engine)?;
+        transaction.set_sequence(self.read_state().sequence, None).map_err(StoreError::Engine)?;
         self.commit_data(transaction, true)
     }
 
@@ -235,8 +254,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         self.write_state().doubts.extend(keys.iter().map(|&key| key.into()));
         // From here on nobody knows, until the commit has returned: after an error or a panic the next one finds out.
         writer.doubt = Some(doubt);
-        self.counters.commits.add(1);
-        if let Err(error) = self.counters.timed(|| transaction.commit(durable)) {
+        if let Err(error) = self.commit_transaction(transaction, durable) {
             self.counters.commits_in_doubt.add(1);
             crate::events::failure("a commit failed, and was made or not", &error);
             return Err(StoreError::Engine(error));

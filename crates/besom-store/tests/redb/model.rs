@@ -1,12 +1,12 @@
 //! Catches: a store that answers otherwise than a map, with any filter and layout, through growth, batches, snapshots and
 //! restarts; and lists that do not agree with the data.
 
-mod common;
-
+use crate::common::{Directory, Model, check, key, value};
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BuildError, CuckooingFilter, ExtensionFilter, TelescopingFilter};
+use besom::{
+    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, ExtensionFilter, TelescopingFilter,
+};
 use besom_store::{Batch, Durability, Layout, Opening, RedbStore, StoreFilter};
-use common::{Directory, Model, check, key, value};
 
 /// How the openings went.
 #[derive(Debug, Default)]
@@ -154,5 +154,13 @@ fn cascades_in_both_layouts() {
     let make = |_| AdaptiveBloomFilter::builder().capacity(300).false_positive_rate(0.1).build();
     for layout in [Layout::Split, Layout::Merged] {
         Play::new(layout, 150, make).run(rounds(15));
+    }
+}
+
+#[test]
+fn broom_in_both_layouts() {
+    let make = |_| BroomFilter::builder().capacity(4).false_positive_rate(0.2).growable().build();
+    for layout in [Layout::Split, Layout::Merged] {
+        Play::new(layout, 150, make).run(rounds(25));
     }
 }

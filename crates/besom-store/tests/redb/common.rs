@@ -1,5 +1,4 @@
 //! What the tests of stores share.
-#![allow(dead_code, reason = "every test uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
