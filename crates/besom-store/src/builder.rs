@@ -108,19 +108,19 @@ impl RedbStoreBuilder {
             }
             if create { builder.create(&file) } else { builder.open(&file) }
         });
-        self.open_with(path, opener, Box::new(make))
+        self.open_with(&path, opener, Box::new(make))
     }
 
     /// [`open`](Self::open) with another way to open the database.
     pub(crate) fn open_with<F: StoreFilter>(
         self,
-        path: PathBuf,
+        path: &Path,
         opener: Opener,
         make: Maker<F>,
     ) -> Outcome<RedbStore<F>> {
         let engine = Redb::open(opener, self.layout, guard::first_number())
-            .map_err(|refused| refusal(&path, self.layout.unwrap_or_default(), refused))?;
-        let snapshot_path = self.snapshot_path.unwrap_or_else(|| beside(&path));
+            .map_err(|refused| refusal(path, self.layout.unwrap_or_default(), refused))?;
+        let snapshot_path = self.snapshot_path.unwrap_or_else(|| beside(path));
         let (found, sequence) = find_filter(&engine, &snapshot_path, &make)?;
         let (filter, opening) = match found {
             Ok(found) => found,
@@ -220,7 +220,9 @@ fn is_empty(view: &RedbView) -> Outcome<bool> {
 fn refusal(path: &Path, asked: Layout, refused: Refused) -> StoreError<Error> {
     let path = path.to_owned();
     match refused {
-        Refused::Database(source) => StoreError::Open { path, remedy: remedy(&source), source },
+        Refused::Database(source) => {
+            StoreError::Open { path, remedy: remedy(&source), source: Box::new(source) }
+        }
         Refused::Foreign => StoreError::NotAStore { path },
         Refused::Newer(found) => StoreError::NewerFormat { path, found, known: FORMAT },
         Refused::OtherLayout(found) => StoreError::OtherLayout { path, found, asked },

@@ -50,7 +50,7 @@ pub enum StoreError<E> {
         /// Its file.
         path: PathBuf,
         /// What the database says.
-        source: E,
+        source: Box<E>,
         /// What can be done.
         remedy: &'static str,
     },

@@ -198,3 +198,75 @@ impl Recent {
         self.hashes[hash as usize % RECENT].swap(hash, Ordering::Relaxed) == hash
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Catches: a number that is counted under another name, or not handed on.
+    use super::*;
+
+    #[test]
+    fn false_positives_that_come_again_are_noticed() {
+        let counters = Counters::default();
+        counters.false_positive(b"one");
+        counters.false_positive(b"two");
+        counters.false_positive(b"one");
+        let metrics = Metrics { reads_avoided: 9, ..counters.metrics() };
+        assert_eq!((metrics.false_positives, metrics.repeated_false_positives), (3, 1));
+        assert!((metrics.false_positive_rate() - 0.25).abs() < 1e-9);
+        assert_eq!(Metrics::default().false_positive_rate(), 0.0);
+    }
+
+    #[cfg(feature = "metrics")]
+    #[test]
+    fn numbers_reach_the_recorder() {
+        let recorder = recorder::Names::default();
+        let numbers = Metrics { queries: 7, keys: 3, ..Metrics::default() };
+        metrics::with_local_recorder(&recorder, || numbers.record("sessions"));
+        let names = recorder.0.lock().unwrap();
+        assert_eq!(names.len(), 20);
+        assert!(
+            names.iter().all(|name| name.starts_with("besom_store_") && name.ends_with("{store=sessions}")),
+            "{names:?}"
+        );
+    }
+
+    #[cfg(feature = "metrics")]
+    mod recorder {
+        use std::sync::Mutex;
+
+        use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+
+        /// Notes what is handed to it.
+        #[derive(Default)]
+        pub(super) struct Names(pub(super) Mutex<Vec<String>>);
+
+        impl Names {
+            fn note(&self, key: &Key) {
+                let labels: String =
+                    key.labels().map(|label| format!("{{{}={}}}", label.key(), label.value())).collect();
+                self.0.lock().unwrap().push(format!("{}{labels}", key.name()));
+            }
+        }
+
+        impl Recorder for Names {
+            fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+            fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+            fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+            fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+                self.note(key);
+                Counter::noop()
+            }
+
+            fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+                self.note(key);
+                Gauge::noop()
+            }
+
+            fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+                self.note(key);
+                Histogram::noop()
+            }
+        }
+    }
+}

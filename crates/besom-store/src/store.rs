@@ -352,7 +352,6 @@ impl<F: StoreFilter> RedbStore<F> {
 
 impl RedbStore<()> {
     /// Chooses more than a path and a filter.
-    #[must_use]
     pub fn builder() -> RedbStoreBuilder {
         RedbStoreBuilder::default()
     }

@@ -42,7 +42,7 @@ impl Log {
                 Change::Push { address, key } => self.item(3, &[address], &[key]),
                 Change::Remove { address, rank, key } => self.item(4, &[address, rank as u64], &[key]),
                 Change::Replace { address, rank, old, key } => {
-                    self.item(5, &[address, rank as u64], &[old, key])
+                    self.item(5, &[address, rank as u64], &[old, key]);
                 }
                 Change::Clear => self.item(6, &[], &[]),
             }

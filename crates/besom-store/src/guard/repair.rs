@@ -86,7 +86,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             match lacking {
                 Ok(repaired) => return Ok(if repaired { End::Repaired } else { End::Nothing }),
                 Err(AdaptiveError::Remote(Lacking::List(address))) => {
-                    self.fetch(address, &mut evidence, &mut view)?
+                    self.fetch(address, &mut evidence, &mut view)?;
                 }
                 Err(AdaptiveError::Remote(_)) => return Ok(End::Writes),
                 Err(error) => return Err(of_filter(error, |_| StoreError::Inconsistent { address: 0 })),

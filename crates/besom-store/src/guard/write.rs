@@ -39,7 +39,8 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
     /// Removes a key, and returns its value.
     pub(crate) fn remove(&self, key: &[u8], durable: bool) -> Outcome<Option<Vec<u8>>, E> {
         // Its removal may be one of those that would not last.
-        if !self.may_have(key) && !(durable && self.is_volatile()) {
+        let may_matter = self.may_have(key) || (durable && self.is_volatile());
+        if !may_matter {
             return Ok(None);
         }
         let done = self.write_one(&mut self.lock_writer(), Op::Remove, (key, &[]), durable);

@@ -63,7 +63,7 @@ impl Op {
         let durability = if self.durable { Durability::Immediate } else { Durability::None };
         match self.changes[..] {
             [(number, Some(value))] => {
-                drop(store.insert_with(&key(number), &bytes(value), durability).unwrap())
+                drop(store.insert_with(&key(number), &bytes(value), durability).unwrap());
             }
             [(number, None)] => drop(store.remove_with(&key(number), durability).unwrap()),
             _ => {

@@ -2,6 +2,7 @@
 //! says which version it is about to write and which it has written; whatever a reader sees must lie between the two.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use crate::common::{Directory, Model, check};
 use besom::testing::Random;
@@ -65,14 +66,14 @@ impl<F: StoreFilter> Game<F> {
             let version = self.versions.done[number as usize].load(Ordering::SeqCst) + 1;
             self.versions.begun[number as usize].store(version, Ordering::SeqCst);
             written.push((number, version));
-            if version % 2 == 0 {
+            if version.is_multiple_of(2) {
                 batch.insert(&key(number), &version.to_le_bytes())
             } else {
                 batch.remove(&key(number))
             };
         }
         match written[..] {
-            [(number, version)] if version % 2 == 0 => {
+            [(number, version)] if version.is_multiple_of(2) => {
                 assert_eq!(self.store.insert(&key(number), &version.to_le_bytes()).unwrap(), None);
             }
             [(number, version)] => {
@@ -120,7 +121,7 @@ fn play<F: StoreFilter>(layout: Layout, make: fn(usize) -> Result<F, BuildError>
         for reader in WRITERS..8 {
             scope.spawn(move || game.reader(reader));
         }
-        let ends: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        let ends: Vec<_> = writers.into_iter().map(ScopedJoinHandle::join).collect();
         game.over.store(true, Ordering::Relaxed);
         ends.into_iter().for_each(|end| end.unwrap());
     });

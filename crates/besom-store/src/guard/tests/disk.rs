@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use ::redb::{Builder, Durability, StorageBackend};
@@ -100,7 +100,7 @@ fn open(disk: &Disk, layout: Layout) -> RedbStore<TelescopingFilter> {
     let opener = Box::new(move || Builder::new().create_with_backend(disk.clone()));
     let make = |keys: usize| TelescopingFilter::builder().capacity(keys.max(4)).growable().build();
     let builder = RedbStore::builder().layout(layout).snapshot_path("no/such/directory/snapshot");
-    builder.open_with(PathBuf::from("disk"), opener, Box::new(make)).unwrap()
+    builder.open_with(Path::new("disk"), opener, Box::new(make)).unwrap()
 }
 
 struct Play {
@@ -174,7 +174,7 @@ fn play(layout: Layout, seed: u64, one_in: u64, room: Option<usize>) -> u64 {
         let mut play = Play { disk: disk.clone(), store, random, now, since, losses: 0 };
         (0..10).for_each(|_| play.write());
         disk.with(|inner| {
-            (inner.one_in, inner.size) = (one_in, room.map_or(usize::MAX, |room| inner.bytes.len() + room))
+            (inner.one_in, inner.size) = (one_in, room.map_or(usize::MAX, |room| inner.bytes.len() + room));
         });
         for _ in 0..200 {
             play.write();

@@ -9,7 +9,7 @@ use ::redb::Builder;
 use ::redb::backends::InMemoryBackend;
 use besom::testing::Random;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BroomFilter, BuildError, Change, CuckooingFilter, ExtensionFilter, Remote,
+    AdaptiveBloomFilter, BroomFilter, BuildError, Change, CuckooingFilter, ExtensionFilter, Remote,
     TelescopingFilter,
 };
 
@@ -156,7 +156,7 @@ impl<F: StoreFilter> Play<F> {
                 let steps: Vec<Step> = (0..self.random.below(6)).map(|_| self.step()).collect();
                 self.write(&steps);
             }
-            6 => drop(self.attempt(|guarded| guarded.copy_durably())),
+            6 => drop(self.attempt(Guarded::copy_durably)),
             7 => {
                 let stranger = format!("stranger {}", self.random.below(500)).into_bytes();
                 let found = self.attempt(|guarded| guarded.get(&stranger));
