@@ -146,7 +146,8 @@ impl RedbStoreBuilder {
             guarded,
             durability: self.durability,
             snapshot_path,
-            snapshot: Mutex::new(snapshot),
+            snapshots: Mutex::new(()),
+            last_snapshot: Mutex::new(snapshot),
             opening,
         };
         store.build_if_needed()?;

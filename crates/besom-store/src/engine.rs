@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use besom::Change;
 
-/// Calls with a key and its value; a list's keys may come without values.
+/// Called with a key and its value.
 pub(crate) type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
-/// Calls with an address and a key of its list.
+/// Called with an address and a key of its list.
 pub(crate) type VisitList<'v> = dyn FnMut(u64, &[u8]) -> ControlFlow<()> + 'v;
 
 /// A database that holds data and the filter's lists.
@@ -63,7 +63,8 @@ pub(crate) trait View {
     fn log(&self, after: u64, visit: &mut dyn FnMut(u64, &[u8])) -> Result<(), Self::Error>;
 }
 
-/// Changes that become visible together. Dropped, it has done nothing.
+/// Changes that become visible together. Dropped, it has done nothing; after an error of any of its methods it cannot be
+/// committed any more, whatever whoever called it makes of the error.
 pub(crate) trait Transaction {
     type Error;
 
@@ -80,7 +81,7 @@ pub(crate) trait Transaction {
     /// All lists as the transaction has made them.
     fn scan_lists(&mut self, visit: &mut VisitList<'_>) -> Result<(), Self::Error>;
 
-    /// Changes lists. After an error the transaction cannot be committed.
+    /// Changes lists.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
 
     /// From here on lists are those of a new set, which is empty; a commit puts it in the place of the old one.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Calls of `get` and `contains_key`.
+    /// Calls of `get` and `contains_key` that were answered.
     pub queries: u64,
     /// Queries that the filter settled alone: the database was not touched.
     pub reads_avoided: u64,
@@ -39,8 +39,8 @@ pub struct Metrics {
     pub reopenings: u64,
     /// Snapshots written.
     pub snapshots: u64,
-    /// Commits that changed the filter since the last snapshot; all of them, if there is none.
-    pub snapshot_behind: u64,
+    /// Commits that changed the filter since the last snapshot. `None` if there is none.
+    pub snapshot_behind: Option<u64>,
     /// Time since the last snapshot was written or loaded. `None` if there is none.
     pub snapshot_age: Option<Duration>,
     /// Time spent in the database, by all threads together.
@@ -70,7 +70,7 @@ impl Metrics {
         }
         let gauges = [
             ("besom_store_waiting_adaptations", self.waiting_adaptations as f64),
-            ("besom_store_snapshot_behind", self.snapshot_behind as f64),
+            ("besom_store_snapshot_behind", self.snapshot_behind.map_or(f64::NAN, |commits| commits as f64)),
             ("besom_store_snapshot_age_seconds", self.snapshot_age.map_or(f64::NAN, |age| age.as_secs_f64())),
             ("besom_store_keys", self.keys as f64),
             ("besom_store_bits_per_key", self.bits_per_key),
@@ -120,7 +120,6 @@ impl Count {
 /// What is counted while operations run.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) queries: Count,
     pub(crate) reads_avoided: Count,
     pub(crate) true_positives: Count,
     pub(crate) false_positives: Count,
@@ -156,7 +155,7 @@ impl Counters {
     /// What was counted so far. The caller knows the rest.
     pub(crate) fn metrics(&self) -> Metrics {
         Metrics {
-            queries: self.queries.get(),
+            queries: self.reads_avoided.get() + self.true_positives.get() + self.false_positives.get(),
             reads_avoided: self.reads_avoided.get(),
             true_positives: self.true_positives.get(),
             false_positives: self.false_positives.get(),

@@ -70,8 +70,10 @@ pub struct RedbStore<F> {
     pub(crate) guarded: Guarded<F, Redb>,
     pub(crate) durability: Durability,
     pub(crate) snapshot_path: PathBuf,
-    /// One snapshot at a time, and when the last one was written or loaded.
-    pub(crate) snapshot: Mutex<Option<SnapshotTime>>,
+    /// Held by whoever writes a snapshot.
+    pub(crate) snapshots: Mutex<()>,
+    /// The last snapshot that was written or loaded.
+    pub(crate) last_snapshot: Mutex<Option<SnapshotTime>>,
     pub(crate) opening: Opening,
 }
 
@@ -258,7 +260,8 @@ impl<F: StoreFilter> RedbStore<F> {
     ///
     /// [`StoreError::Engine`] if the database failed or is being iterated over.
     pub fn compact(&self) -> Outcome<bool> {
-        let _writer = self.guarded.lock_writer();
+        let mut writer = self.guarded.lock_writer();
+        self.guarded.settle(&mut writer)?;
         self.guarded.engine.compact().map_err(StoreError::Engine)
     }
 
@@ -272,11 +275,12 @@ impl<F: StoreFilter> RedbStore<F> {
     /// [`StoreError::Snapshot`] if the file cannot be written, [`StoreError::Engine`] if the database failed; the snapshot
     /// before it is still there then.
     pub fn snapshot(&self) -> Outcome<()> {
-        let mut last = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, sequence) = self.guarded.copy_durably()?;
         copy.save(&self.snapshot_path, &WriteOptions::new().generation(sequence))
             .map_err(|source| StoreError::Snapshot { path: self.snapshot_path.clone(), source })?;
-        *last = Some(SnapshotTime { at: Instant::now(), sequence });
+        let written = SnapshotTime { at: Instant::now(), sequence };
+        *self.last_snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
         self.guarded.counters.snapshots.add(1);
         self.guarded.note_snapshot(sequence)
     }
@@ -309,7 +313,7 @@ impl<F: StoreFilter> RedbStore<F> {
         self.guarded.restore()
     }
 
-    /// Checks everything: the filter, its lists, and the data. Reads the whole database.
+    /// Checks everything: the filter, its lists, and the data. Reads the whole database, and writers wait as long as it takes.
     ///
     /// # Errors
     ///
@@ -320,11 +324,11 @@ impl<F: StoreFilter> RedbStore<F> {
 
     /// What was counted since the store was opened, and how its filter is now.
     pub fn metrics(&self) -> Metrics {
-        let last = *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *self.last_snapshot.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.guarded.sequence();
         Metrics {
             snapshot_age: last.map(|last| last.at.elapsed()),
-            snapshot_behind: last.map_or(u64::MAX, |last| now.wrapping_sub(last.sequence)),
+            snapshot_behind: last.map(|last| now.wrapping_sub(last.sequence)),
             ..self.guarded.metrics()
         }
     }

@@ -116,7 +116,6 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
 
     /// The value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>, E> {
-        self.counters.queries.add(1);
         if !self.read_state().may_have(key) {
             self.counters.reads_avoided.add(1);
             return Ok(None);

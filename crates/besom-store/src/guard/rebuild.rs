@@ -38,7 +38,13 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
                 return Err(error);
             }
         };
-        self.commit(writer, transaction, Doubt { sequence, finish: Finish::Rebuilt(filter) }, &[], true)?;
+        self.commit(
+            writer,
+            transaction,
+            Doubt { sequence, finish: Finish::Rebuilt(filter) },
+            Vec::new(),
+            true,
+        )?;
         self.write_state().blind = false;
         // Snapshots from before are of no use, so there is nothing to be written down for them.
         writer.logged = None;

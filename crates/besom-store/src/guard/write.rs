@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use besom::{Adaptive, AdaptiveError, Change};
+use besom::{Adaptive, AdaptiveError, Change, KeyHasher};
 
 use super::live::Live;
 use super::log::Log;
@@ -26,6 +26,12 @@ const MAX_LOGGED: u64 = 1 << 17;
 pub(crate) enum Step {
     Insert(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
+}
+
+/// What is done in memory once a transaction has been committed, and the keys that it inserts.
+struct Plan<F> {
+    finish: Finish<F>,
+    inserted: Vec<Box<[u8]>>,
 }
 
 impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
@@ -82,7 +88,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             }
             // The filter has the key.
             (Op::Insert, Some(_)) => self.commit_data(transaction, durable)?,
-            _ => self.commit_with(writer, transaction, durable, &[key], |guard, transaction, log| {
+            _ => self.commit_with(writer, transaction, durable, |guard, transaction, log| {
                 guard.plan(op, key, transaction, log)
             })?,
         }
@@ -94,34 +100,21 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             return self.write_one(writer, Op::Insert, (key, value), durable).map(drop);
         }
         self.settle(writer)?;
-        let mut transaction = self.begin()?;
-        let mut inserted: Vec<&[u8]> = Vec::new();
-        let mut log = Log::default();
-        // Nothing else changes the filter while a copy of it is changed.
-        self.write_state().frozen = true;
-        let copy = self.make_steps(steps, &mut transaction, &mut log, &mut inserted);
-        match copy {
-            Ok(Some(copy)) => self.commit_with(writer, transaction, durable, &inserted, |_, _, whole| {
-                *whole = log;
-                Ok(Some(Finish::Swap(copy)))
-            }),
-            other => {
-                self.write_state().thaw();
-                if other?.is_none() { self.commit_data(transaction, durable) } else { Ok(()) }
-            }
-        }
+        let transaction = self.begin()?;
+        self.commit_with(writer, transaction, durable, |guard, transaction, log| {
+            guard.make_steps(steps, transaction, log)
+        })
     }
 
     /// Makes all changes, on a copy of the filter if there are any that concern it.
-    fn make_steps<'s>(
+    fn make_steps(
         &self,
-        steps: &'s [Step],
+        steps: &[Step],
         transaction: &mut E::Transaction,
         log: &mut Log,
-        inserted: &mut Vec<&'s [u8]>,
-    ) -> Outcome<Option<F>, E> {
+    ) -> Outcome<Option<Plan<F>>, E> {
         let mut copy = self.read_state().filter.clone();
-        let mut changed = false;
+        let (mut changed, mut inserted) = (false, Vec::new());
         for step in steps {
             let (op, key) = match step {
                 Step::Insert(key, _) => (Op::Insert, key),
@@ -130,7 +123,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             if op == Op::Remove && !copy.contains(&**key) {
                 continue;
             }
-            let address = copy.address_of(besom::KeyHasher::digest(copy.hasher(), key));
+            let address = copy.address_of(copy.hasher().digest(key));
             let old = self.counters.timed(|| match step {
                 Step::Insert(key, value) => transaction.put(key, value, address),
                 Step::Remove(key) => transaction.delete(key, address),
@@ -139,11 +132,11 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
                 self.run_live(&mut copy, op, key, transaction, log).map_err(|error| self.disagreed(error))?;
                 changed = true;
                 if op == Op::Insert {
-                    inserted.push(key);
+                    inserted.push(key.as_slice().into());
                 }
             }
         }
-        Ok(changed.then_some(copy))
+        Ok(changed.then_some(Plan { finish: Finish::Swap(copy), inserted }))
     }
 
     /// An operation on a filter that nobody else sees, in a transaction.
@@ -157,15 +150,12 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
     ) -> Outcome<bool, E> {
         log.op(op, key);
         self.counters.remote_writes.add(1);
-        let mut failed = false;
-        let mut live = Live { transaction, log, failed: &mut failed };
-        let done = self
-            .counters
-            .timed(|| op.run(filter, key, &mut live))
-            .map_err(|error| of_filter(error, StoreError::Engine))?;
-        // A filter may get over an error, in tidying up; a transaction does not.
-        let lacks = op == Op::Remove && !done;
-        if failed || lacks { Err(StoreError::Inconsistent { address: 0 }) } else { Ok(done) }
+        let done = self.counters.timed(|| op.run(filter, key, &mut Live { transaction, log }));
+        match done.map_err(|error| of_filter(error, StoreError::Engine))? {
+            // The data had the key that is to be removed.
+            false if op == Op::Remove => Err(StoreError::Inconsistent { address: 0 }),
+            done => Ok(done),
+        }
     }
 
     /// A repair that changes lists. Whether it changed the filter.
@@ -173,7 +163,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         let transaction = self.begin()?;
         let before = self.read_state().filter.contains(key);
         // What a repair writes may get lost, together with everything that was not durable either.
-        self.commit_with(writer, transaction, false, &[], |guard, transaction, log| {
+        self.commit_with(writer, transaction, false, |guard, transaction, log| {
             guard.plan(Op::Adapt, key, transaction, log)
         })?;
         Ok(before && !self.read_state().filter.contains(key))
@@ -214,45 +204,48 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         self.commit_data(transaction, false)
     }
 
-    /// Lets `plan` work in a transaction, commits it, and changes the filter. `keys` may be in the store and not in the filter
-    /// in between.
+    /// Lets `plan` work in a transaction, commits it, and changes the filter.
     fn commit_with(
         &self,
         writer: &mut Writer<F>,
         mut transaction: E::Transaction,
         durable: bool,
-        keys: &[&[u8]],
-        plan: impl FnOnce(&Self, &mut E::Transaction, &mut Log) -> Outcome<Option<Finish<F>>, E>,
+        plan: impl FnOnce(&Self, &mut E::Transaction, &mut Log) -> Outcome<Option<Plan<F>>, E>,
     ) -> Outcome<(), E> {
+        // Nothing else changes the filter between the plan and the commit.
         self.write_state().frozen = true;
         let mut log = Log::default();
-        let planned = plan(self, &mut transaction, &mut log).and_then(|finish| {
-            let Some(finish) = finish else { return Ok(None) };
+        let planned = plan(self, &mut transaction, &mut log).and_then(|plan| {
+            let Some(plan) = plan else { return Ok(None) };
             let sequence = self.read_state().sequence + 1;
             let log = log.finish().filter(|_| writer.logged.is_some_and(|logged| logged < MAX_LOGGED));
             writer.logged = writer.logged.map(|logged| logged + 1);
             transaction.set_sequence(sequence, log).map_err(StoreError::Engine)?;
-            Ok(Some(Doubt { sequence, finish }))
+            Ok(Some((Doubt { sequence, finish: plan.finish }, plan.inserted)))
         });
         match planned {
-            Ok(Some(doubt)) => self.commit(writer, transaction, doubt, keys, durable),
-            other => {
+            Ok(Some((doubt, inserted))) => self.commit(writer, transaction, doubt, inserted, durable),
+            Ok(None) => {
                 self.write_state().thaw();
-                if other?.is_none() { self.commit_data(transaction, durable) } else { Ok(()) }
+                self.commit_data(transaction, durable)
+            }
+            Err(error) => {
+                self.write_state().thaw();
+                Err(error)
             }
         }
     }
 
-    /// Commits a transaction that the filter follows.
+    /// Commits a transaction that the filter follows. The keys that it inserts may be in the store and not in the filter in between.
     pub(super) fn commit(
         &self,
         writer: &mut Writer<F>,
         transaction: E::Transaction,
         doubt: Doubt<F>,
-        keys: &[&[u8]],
+        inserted: Vec<Box<[u8]>>,
         durable: bool,
     ) -> Outcome<(), E> {
-        self.write_state().doubts.extend(keys.iter().map(|&key| key.into()));
+        self.write_state().doubts.extend(inserted);
         // From here on nobody knows, until the commit has returned: after an error or a panic the next one finds out.
         writer.doubt = Some(doubt);
         if let Err(error) = self.commit_transaction(transaction, durable) {
@@ -272,7 +265,8 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         key: &[u8],
         transaction: &mut E::Transaction,
         log: &mut Log,
-    ) -> Outcome<Option<Finish<F>>, E> {
+    ) -> Outcome<Option<Plan<F>>, E> {
+        let inserted = if op == Op::Insert { vec![key.into()] } else { Vec::new() };
         let mut evidence = Evidence::default();
         let full = op == Op::Insert && self.with_filter(|filter| filter.len() >= filter.capacity());
         for _ in 0..if full { 0 } else { TRIES } {
@@ -292,7 +286,8 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
                 }
                 Err(AdaptiveError::Remote(Lacking::Group)) => {
                     self.make(op, key, &made, transaction, log)?;
-                    return Ok(Some(Finish::Replay { op, key: key.into(), evidence, made }));
+                    let finish = Finish::Replay { op, key: key.into(), evidence, made };
+                    return Ok(Some(Plan { finish, inserted }));
                 }
                 Err(AdaptiveError::Remote(Lacking::Everything)) => break,
                 Err(error) => {
@@ -303,7 +298,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         let mut copy = self.read_state().filter.clone();
         let done =
             self.run_live(&mut copy, op, key, transaction, log).map_err(|error| self.disagreed(error))?;
-        Ok(done.then_some(Finish::Swap(copy)))
+        Ok(done.then_some(Plan { finish: Finish::Swap(copy), inserted }))
     }
 
     /// Makes the changes of an operation in the transaction.

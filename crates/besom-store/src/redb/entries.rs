@@ -35,7 +35,7 @@ impl RedbView {
         let rows = health.checked(|| match self.layout {
             Layout::Split => split(&self.transaction, (Bound::Unbounded, Bound::Unbounded)),
             Layout::Merged => {
-                let lists = Meta::read(&self.transaction.open_table(META)?)?.lists;
+                let lists = Meta::lists(&self.transaction.open_table(META)?)?;
                 Ok(Rows::Merged(self.transaction.open_table(LISTS[lists])?.range_owned::<(u64, u64)>(..)?))
             }
         })?;

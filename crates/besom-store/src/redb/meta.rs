@@ -43,23 +43,36 @@ fn code(layout: Layout) -> u64 {
     }
 }
 
+fn number(table: &impl ReadableTable<&'static str, u64>, name: &str) -> Result<u64, Error> {
+    match table.get(name)? {
+        Some(number) => Ok(number.value()),
+        None => Err(Error::Corrupted(format!("the table of this store's numbers has no {name}"))),
+    }
+}
+
 impl Meta {
     /// Reads the numbers. Those that no store has are damage.
     pub(super) fn read(table: &impl ReadableTable<&'static str, u64>) -> Result<Self, Error> {
-        let number = |name: &str| match table.get(name)? {
-            Some(number) => Ok(number.value()),
-            None => Err(Error::Corrupted(format!("the table of this store's numbers has no {name}"))),
-        };
-        let layout = match number(LAYOUT_NAME)? {
+        let layout = match number(table, LAYOUT_NAME)? {
             0 => Layout::Split,
             1 => Layout::Merged,
             other => return Err(Error::Corrupted(format!("layout {other} is not known"))),
         };
-        let lists = match number(LISTS_NAME)? {
-            lists @ 0..2 => lists as usize,
-            other => return Err(Error::Corrupted(format!("lists {other} are not known"))),
-        };
-        Ok(Self { layout, lists, first: number(FIRST_NAME)?, sequence: number(SEQUENCE_NAME)? })
+        let (first, sequence) = (number(table, FIRST_NAME)?, number(table, SEQUENCE_NAME)?);
+        Ok(Self { layout, lists: Self::lists(table)?, first, sequence })
+    }
+
+    /// Which of the tables of lists is in use.
+    pub(super) fn lists(table: &impl ReadableTable<&'static str, u64>) -> Result<usize, Error> {
+        match number(table, LISTS_NAME)? {
+            lists @ 0..2 => Ok(lists as usize),
+            other => Err(Error::Corrupted(format!("lists {other} are not known"))),
+        }
+    }
+
+    /// The number of the last commit that changed lists.
+    pub(super) fn sequence(table: &impl ReadableTable<&'static str, u64>) -> Result<u64, Error> {
+        number(table, SEQUENCE_NAME)
     }
 
     /// What the database is.

@@ -16,13 +16,20 @@ pub(crate) struct RedbTransaction {
     pub(super) meta: Meta,
     /// The lists are those of another table than the one that is in use, which goes with the commit.
     pub(super) renewed: bool,
-    /// An error has left a part of a group behind.
+    /// Something failed, and has perhaps left a part of a group behind.
     pub(super) failed: bool,
     /// Where data is in the lists.
     pub(super) carried: Carried,
 }
 
 impl RedbTransaction {
+    /// Notes that something failed: the transaction is of no use then, and perhaps the database.
+    fn checked<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        let done = self.health.clone().checked(|| act(self));
+        self.failed |= done.is_err();
+        done
+    }
+
     fn is_merged(&self) -> bool {
         self.meta.layout == Layout::Merged
     }
@@ -112,35 +119,35 @@ impl Transaction for RedbTransaction {
     type Error = Error;
 
     fn put(&mut self, key: &[u8], value: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Error> {
-        self.health.clone().checked(|| {
-            if self.is_merged() {
-                return self.put_merged(key, value, address);
+        self.checked(|this| {
+            if this.is_merged() {
+                return this.put_merged(key, value, address);
             }
-            let mut table = self.transaction.open_table(DATA)?;
+            let mut table = this.transaction.open_table(DATA)?;
             let old = table.insert(key, value)?.map(|old| old.value().to_vec());
             Ok(old)
         })
     }
 
     fn delete(&mut self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Error> {
-        self.health.clone().checked(|| {
-            if self.is_merged() {
-                return self.delete_merged(key, address);
+        self.checked(|this| {
+            if this.is_merged() {
+                return this.delete_merged(key, address);
             }
-            let mut table = self.transaction.open_table(DATA)?;
+            let mut table = this.transaction.open_table(DATA)?;
             let old = table.remove(key)?.map(|old| old.value().to_vec());
             Ok(old)
         })
     }
 
     fn list(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        self.health.clone().checked(|| {
-            let table = self.transaction.open_table(LISTS[self.meta.lists])?;
+        self.checked(|this| {
+            let table = this.transaction.open_table(LISTS[this.meta.lists])?;
             for row in lists::list(&table, address)? {
                 let (_, row) = row?;
-                let (key, value) = lists::decode(self.meta.layout, row.value())?;
-                if self.meta.layout == Layout::Merged {
-                    self.carried.keep(key, value);
+                let (key, value) = lists::decode(this.meta.layout, row.value())?;
+                if this.meta.layout == Layout::Merged {
+                    this.carried.keep(key, value);
                 }
                 visit(key);
             }
@@ -149,11 +156,11 @@ impl Transaction for RedbTransaction {
     }
 
     fn scan_lists(&mut self, visit: &mut VisitList<'_>) -> Result<(), Error> {
-        self.health.clone().checked(|| {
-            let table = self.transaction.open_table(LISTS[self.meta.lists])?;
+        self.checked(|this| {
+            let table = this.transaction.open_table(LISTS[this.meta.lists])?;
             for row in table.iter()? {
                 let (place, row) = row?;
-                if visit(place.value().0, lists::decode(self.meta.layout, row.value())?.0).is_break() {
+                if visit(place.value().0, lists::decode(this.meta.layout, row.value())?.0).is_break() {
                     break;
                 }
             }
@@ -162,9 +169,7 @@ impl Transaction for RedbTransaction {
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        let done = self.health.clone().checked(|| self.change(changes));
-        self.failed |= done.is_err();
-        done
+        self.checked(|this| this.change(changes))
     }
 
     fn renew_lists(&mut self) -> Result<(), Error> {
@@ -181,23 +186,23 @@ impl Transaction for RedbTransaction {
 
     fn set_sequence(&mut self, sequence: u64, log: Option<&[u8]>) -> Result<(), Error> {
         self.meta.sequence = sequence;
-        self.health.clone().checked(|| {
-            let mut table = self.transaction.open_table(META)?;
-            if self.renewed {
-                self.meta.first = sequence;
-                self.transaction.open_table(LOG)?.retain(|_, _| false)?;
-                return self.meta.write_renewed(&mut table);
+        self.checked(|this| {
+            let mut table = this.transaction.open_table(META)?;
+            if this.renewed {
+                this.meta.first = sequence;
+                this.transaction.open_table(LOG)?.retain(|_, _| false)?;
+                return this.meta.write_renewed(&mut table);
             }
             if let Some(log) = log {
-                self.transaction.open_table(LOG)?.insert(sequence, log)?;
+                this.transaction.open_table(LOG)?.insert(sequence, log)?;
             }
-            self.meta.write(&mut table)
+            this.meta.write(&mut table)
         })
     }
 
     fn trim_log(&mut self, until: u64) -> Result<(), Error> {
-        self.health.clone().checked(|| {
-            let mut table = self.transaction.open_table(LOG)?;
+        self.checked(|this| {
+            let mut table = this.transaction.open_table(LOG)?;
             Ok(table.retain_in(..=until, |_, _| false)?)
         })
     }

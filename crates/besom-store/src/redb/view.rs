@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use ::redb::{Error, ReadTransaction, ReadableTable, ReadableTableMetadata};
+use ::redb::{Error, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata};
 
 use super::engine::Health;
 use super::meta::Meta;
@@ -17,18 +17,23 @@ pub(crate) struct RedbView {
 }
 
 impl RedbView {
-    fn meta(&self) -> Result<Meta, Error> {
-        Meta::read(&self.transaction.open_table(META)?)
+    /// The lists that are in use.
+    fn lists(&self) -> Result<ReadOnlyTable<(u64, u64), &'static [u8]>, Error> {
+        let lists = Meta::lists(&self.transaction.open_table(META)?)?;
+        Ok(self.transaction.open_table(LISTS[lists])?)
     }
 
     /// The numbers between which those of snapshots of this store lie: where its lists were last made anew, and now.
     pub(crate) fn history(&self) -> Result<(u64, u64), Error> {
-        self.health.checked(|| self.meta().map(|meta| (meta.first, meta.sequence)))
+        self.health.checked(|| {
+            let meta = Meta::read(&self.transaction.open_table(META)?)?;
+            Ok((meta.first, meta.sequence))
+        })
     }
 
     /// Calls with the parts of every row of the lists in use.
     fn scan_rows(&self, mut visit: impl FnMut(u64, &[u8], &[u8]) -> ControlFlow<()>) -> Result<(), Error> {
-        let table = self.transaction.open_table(LISTS[self.meta()?.lists])?;
+        let table = self.lists()?;
         for row in table.iter()? {
             let (place, row) = row?;
             let (key, value) = lists::decode(self.layout, row.value())?;
@@ -54,7 +59,7 @@ impl View for RedbView {
     type Error = Error;
 
     fn sequence(&self) -> Result<u64, Error> {
-        self.history().map(|(_, sequence)| sequence)
+        self.health.checked(|| Meta::sequence(&self.transaction.open_table(META)?))
     }
 
     fn get(&self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Error> {
@@ -63,7 +68,7 @@ impl View for RedbView {
                 Ok(self.transaction.open_table(DATA)?.get(key)?.map(|value| value.value().to_vec()))
             }
             (Layout::Merged, Some(address)) => {
-                let table = self.transaction.open_table(LISTS[self.meta()?.lists])?;
+                let table = self.lists()?;
                 Ok(lists::find(&table, self.layout, address, key)?.map(|(_, value)| value))
             }
             (Layout::Merged, None) => Ok(None),
@@ -72,7 +77,7 @@ impl View for RedbView {
 
     fn list(&self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.health.checked(|| {
-            let table = self.transaction.open_table(LISTS[self.meta()?.lists])?;
+            let table = self.lists()?;
             for row in lists::list(&table, address)? {
                 visit(lists::decode(self.layout, row?.1.value())?.0);
             }
@@ -94,7 +99,7 @@ impl View for RedbView {
     fn len(&self) -> Result<u64, Error> {
         self.health.checked(|| match self.layout {
             Layout::Split => Ok(self.transaction.open_table(DATA)?.len()?),
-            Layout::Merged => Ok(self.transaction.open_table(LISTS[self.meta()?.lists])?.len()?),
+            Layout::Merged => Ok(self.lists()?.len()?),
         })
     }
 

@@ -146,7 +146,7 @@ fn eight_threads_on_a_telescoping_filter() {
         play(
             layout,
             |_| TelescopingFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
-            writes(700),
+            writes(250),
         );
     }
 }
@@ -156,7 +156,7 @@ fn eight_threads_on_an_extension_filter() {
     play(
         Layout::Merged,
         |_| ExtensionFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
-        writes(400),
+        writes(140),
     );
 }
 
@@ -165,11 +165,11 @@ fn eight_threads_on_filters_whose_repairs_write() {
     play(
         Layout::Merged,
         |_| BroomFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
-        writes(400),
+        writes(140),
     );
     play(
         Layout::Split,
         |_| AdaptiveBloomFilter::builder().capacity(500).false_positive_rate(0.1).build(),
-        writes(300),
+        writes(100),
     );
 }

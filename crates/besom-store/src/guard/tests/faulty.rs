@@ -89,6 +89,21 @@ pub(super) struct Faulty<T> {
     pub(super) dice: Dice,
 }
 
+/// A transaction that something failed in cannot be committed.
+pub(super) struct FaultyTransaction<T> {
+    faulty: Faulty<T>,
+    failed: bool,
+}
+
+impl<T> FaultyTransaction<T> {
+    fn act<A, E>(&mut self, act: impl FnOnce(&mut T) -> Result<A, E>) -> Result<A, FaultError<E>> {
+        let Faulty { inner, dice } = &mut self.faulty;
+        let done = dice.act(|| act(inner));
+        self.failed |= done.is_err();
+        done
+    }
+}
+
 impl<T> Faulty<T> {
     fn wrap<I>(&self, inner: I) -> Faulty<I> {
         Faulty { inner, dice: self.dice.clone() }
@@ -98,14 +113,15 @@ impl<T> Faulty<T> {
 impl<E: Engine> Engine for Faulty<E> {
     type Error = FaultError<E::Error>;
     type View = Faulty<E::View>;
-    type Transaction = Faulty<E::Transaction>;
+    type Transaction = FaultyTransaction<E::Transaction>;
 
     fn view(&self) -> Result<Self::View, Self::Error> {
         self.dice.act(|| self.inner.view()).map(|view| self.wrap(view))
     }
 
     fn begin(&self) -> Result<Self::Transaction, Self::Error> {
-        self.dice.act(|| self.inner.begin()).map(|transaction| self.wrap(transaction))
+        let begun = self.dice.act(|| self.inner.begin());
+        begun.map(|transaction| FaultyTransaction { faulty: self.wrap(transaction), failed: false })
     }
 
     fn is_broken(&self) -> bool {
@@ -154,7 +170,7 @@ impl<V: View> View for Faulty<V> {
     }
 }
 
-impl<T: Transaction> Transaction for Faulty<T> {
+impl<T: Transaction> Transaction for FaultyTransaction<T> {
     type Error = FaultError<T::Error>;
 
     fn put(
@@ -163,43 +179,43 @@ impl<T: Transaction> Transaction for Faulty<T> {
         value: &[u8],
         address: Option<u64>,
     ) -> Result<Option<Vec<u8>>, Self::Error> {
-        self.dice.act(|| self.inner.put(key, value, address))
+        self.act(|inner| inner.put(key, value, address))
     }
 
     fn delete(&mut self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error> {
-        self.dice.act(|| self.inner.delete(key, address))
+        self.act(|inner| inner.delete(key, address))
     }
 
     fn list(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.list(address, visit))
+        self.act(|inner| inner.list(address, visit))
     }
 
     fn scan_lists(&mut self, visit: &mut VisitList<'_>) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.scan_lists(visit))
+        self.act(|inner| inner.scan_lists(visit))
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.apply(changes))
+        self.act(|inner| inner.apply(changes))
     }
 
     fn renew_lists(&mut self) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.renew_lists())
+        self.act(T::renew_lists)
     }
 
     fn carry(&mut self, key: &[u8], value: &[u8]) {
-        self.inner.carry(key, value);
+        self.faulty.inner.carry(key, value);
     }
 
     fn set_sequence(&mut self, sequence: u64, log: Option<&[u8]>) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.set_sequence(sequence, log))
+        self.act(|inner| inner.set_sequence(sequence, log))
     }
 
     fn trim_log(&mut self, until: u64) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.trim_log(until))
+        self.act(|inner| inner.trim_log(until))
     }
 
     fn commit(self, durable: bool) -> Result<(), Self::Error> {
-        let Self { inner, dice } = self;
-        dice.act(|| inner.commit(durable))
+        let Faulty { inner, dice } = self.faulty;
+        if self.failed { Err(FaultError::Injected) } else { dice.act(|| inner.commit(durable)) }
     }
 }
