@@ -11,6 +11,9 @@ pub(crate) type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v
 /// Called with an address and a key of its list.
 pub(crate) type VisitList<'v> = dyn FnMut(u64, &[u8]) -> ControlFlow<()> + 'v;
 
+/// Addresses, keys for their lists, and the values of these.
+pub(crate) type Pushes<'p> = dyn Iterator<Item = (u64, &'p [u8], &'p [u8])> + 'p;
+
 /// A database that holds data and the filter's lists.
 pub(crate) trait Engine: Send + Sync {
     /// What a failed access returns.
@@ -83,6 +86,9 @@ pub(crate) trait Transaction {
 
     /// Changes lists.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
+
+    /// Pushes keys with their values to lists, all of which come with ascending addresses.
+    fn push_all(&mut self, entries: &mut Pushes<'_>) -> Result<(), Self::Error>;
 
     /// From here on lists are those of a new set, which is empty; a commit puts it in the place of the old one.
     fn renew_lists(&mut self) -> Result<(), Self::Error>;

@@ -18,6 +18,7 @@
 //! - **A commit that failed was made or not.** Its number tells which, once the database can be read again. Until then the
 //!   filter is frozen, and the keys stay among the doubts.
 
+mod bulk;
 mod catch_up;
 mod live;
 mod log;

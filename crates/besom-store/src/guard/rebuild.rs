@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use besom::Adaptive;
 
-use super::log::Log;
-use super::rehearsal::Op;
+use super::bulk::Bulk;
 use super::{Doubt, Finish, Guarded, Outcome, Writer};
 use crate::engine::{Engine, Transaction, View};
+use crate::error::of_filter;
 use crate::{Progress, StoreError};
 
 /// Keys between two reports.
@@ -60,13 +60,11 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         let mut filter = (self.make)(usize::try_from(total).unwrap_or(usize::MAX))?;
         let mut transaction = self.begin()?;
         transaction.renew_lists().map_err(StoreError::Engine)?;
+        let mut bulk = Bulk::new(&mut transaction, self.engine.is_merged());
         let (mut keys, mut failed) = (0, None);
         let scanned = view.scan(&mut |key, value| {
-            transaction.carry(key, value);
-            // Its log is of no use: what was before it cannot be caught up.
-            if let Err(error) =
-                self.run_live(&mut filter, Op::Insert, key, &mut transaction, &mut Log::default())
-            {
+            bulk.begin(key, value);
+            if let Err(error) = filter.insert(key, &mut bulk) {
                 failed = Some(error);
                 return ControlFlow::Break(());
             }
@@ -78,8 +76,9 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
         });
         scanned.map_err(StoreError::Engine)?;
         if let Some(error) = failed {
-            return Err(error);
+            return Err(of_filter(error, StoreError::Engine));
         }
+        bulk.flush().map_err(StoreError::Engine)?;
         self.report(keys, total);
         Ok((filter, transaction, keys))
     }

@@ -7,7 +7,7 @@ use super::carried::Carried;
 use super::engine::Health;
 use super::meta::Meta;
 use super::{DATA, LISTS, LOG, Layout, META, lists};
-use crate::engine::{Transaction, VisitList};
+use crate::engine::{Pushes, Transaction, VisitList};
 
 /// See the [module](self).
 pub(crate) struct RedbTransaction {
@@ -66,23 +66,7 @@ impl RedbTransaction {
         lists::encode(self.meta.layout, key, value.ok_or_else(missing)?)
     }
 
-    /// Takes up the values of all keys that the group moves, which may be pushed before they are removed.
-    fn carry_moved(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        let table = self.transaction.open_table(LISTS[self.meta.lists])?;
-        for change in changes {
-            if let Change::Remove { address, key, .. } | Change::Replace { address, old: key, .. } = *change
-                && let Some((_, value)) = lists::find(&table, self.meta.layout, address, key)?
-            {
-                self.carried.keep(key, &value);
-            }
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        if self.is_merged() && changes.len() > 1 {
-            self.carry_moved(changes)?;
-        }
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), Error> {
         let mut table = self.transaction.open_table(LISTS[self.meta.lists])?;
         for change in changes {
             match *change {
@@ -172,6 +156,17 @@ impl Transaction for RedbTransaction {
         self.checked(|this| this.change(changes))
     }
 
+    fn push_all(&mut self, entries: &mut Pushes<'_>) -> Result<(), Error> {
+        self.checked(|this| {
+            let mut table = this.transaction.open_table(LISTS[this.meta.lists])?;
+            for (address, key, value) in entries {
+                let number = lists::next_number(&table, address)?;
+                table.insert((address, number), &*lists::encode(this.meta.layout, key, value)?)?;
+            }
+            Ok(())
+        })
+    }
+
     fn renew_lists(&mut self) -> Result<(), Error> {
         self.meta.lists = 1 - self.meta.lists;
         self.renewed = true;
@@ -212,5 +207,65 @@ impl Transaction for RedbTransaction {
             return Err(Error::Corrupted("a transaction that failed half-way was to be committed".into()));
         }
         self.health.clone().checked(|| self.finish(durable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: half a group that is committed, because somebody got over the error.
+    use ::redb::Builder;
+    use ::redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::engine::{Engine, View};
+    use crate::redb::Redb;
+
+    fn database(layout: Layout) -> Redb {
+        let opener = Box::new(|| Builder::new().create_with_backend(InMemoryBackend::new()));
+        let Ok(database) = Redb::open(opener, Some(layout), 1) else { panic!("a database in memory opens") };
+        database
+    }
+
+    fn list(database: &Redb, address: u64) -> Vec<Vec<u8>> {
+        let mut keys = Vec::new();
+        database.view().unwrap().list(address, &mut |key| keys.push(key.to_vec())).unwrap();
+        keys
+    }
+
+    #[test]
+    fn a_transaction_that_failed_cannot_be_committed() {
+        let database = database(Layout::Split);
+        let mut transaction = database.begin().unwrap();
+        let changes = [
+            Change::Push { address: 1, key: b"one" },
+            Change::Remove { address: 1, rank: 1, key: b"another" },
+        ];
+        assert!(transaction.apply(&changes).is_err());
+        assert!(transaction.commit(true).is_err());
+        assert!(list(&database, 1).is_empty());
+        assert!(!database.is_broken());
+    }
+
+    #[test]
+    fn lists_keep_their_order_and_ranks_are_checked() {
+        let database = database(Layout::Merged);
+        let mut transaction = database.begin().unwrap();
+        for key in [b"c", b"a", b"b"] {
+            transaction.carry(key, b"value");
+            transaction.apply(&[Change::Push { address: 7, key }]).unwrap();
+        }
+        transaction.apply(&[Change::Remove { address: 7, rank: 1, key: b"a" }]).unwrap();
+        transaction.carry(b"d", b"other");
+        transaction.apply(&[Change::Replace { address: 7, rank: 0, old: b"c", key: b"d" }]).unwrap();
+        transaction.commit(true).unwrap();
+        assert_eq!(list(&database, 7), [b"d", b"b"]);
+        let view = database.view().unwrap();
+        assert_eq!(view.get(b"d", Some(7)).unwrap(), Some(b"other".to_vec()));
+        for rank in [0, 2] {
+            let wrong = [Change::Remove { address: 7, rank, key: b"b" }];
+            assert!(database.begin().unwrap().apply(&wrong).is_err(), "{rank}");
+        }
+        let unknown = [Change::Push { address: 8, key: b"a key without a value" }];
+        assert!(database.begin().unwrap().apply(&unknown).is_err());
     }
 }

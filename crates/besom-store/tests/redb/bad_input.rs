@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use besom::format::{Persist, ReadOptions, WriteOptions};
 use besom::testing::Damage;
 use besom::{BuildError, CuckooingFilter, ExtensionFilter, TelescopingFilter};
-use besom_store::{Layout, Opening, RedbStore, StoreError};
+use besom_store::{Batch, Layout, Opening, RedbStore, StoreError};
 
 use crate::common::{Directory, Model, check, key};
 
@@ -138,19 +138,45 @@ fn a_newer_snapshot_is_refused_for_ever() {
     let backup = fs::read(&path).unwrap();
     let store = RedbStore::open(&path, make).unwrap();
     store.insert(b"lost", b"").unwrap();
+    for _ in 0..3 {
+        store
+            .write(
+                Batch::new()
+                    .insert(b"lost too", b"")
+                    .remove(b"lost")
+                    .insert(b"lost", b"")
+                    .remove(b"lost too"),
+            )
+            .unwrap();
+    }
     store.snapshot().unwrap();
     drop(store);
     let newer = fs::read(snapshot_of(&path)).unwrap();
     fs::write(&path, backup).unwrap();
     let text = refusal(&path, &model);
     assert!(text.contains("was put back to an earlier state"), "{text}");
-    // Another key takes the number that the lost one had, were numbers counted on: the old snapshot must not match then.
-    let store = RedbStore::open(&path, make).unwrap();
-    store.insert(b"found", b"").unwrap();
-    drop(store);
-    fs::write(snapshot_of(&path), newer).unwrap();
-    let store = RedbStore::open(&path, make).unwrap();
-    assert!(store.contains_key(b"found").unwrap());
+    // As many keys and commits as in the history that is gone, were they counted on: the old snapshot must not match.
+    for step in 0..4 {
+        let store = RedbStore::open(&path, make).unwrap();
+        match step {
+            0 => drop(store.insert(b"found", b"").unwrap()),
+            _ => store
+                .write(
+                    Batch::new()
+                        .insert(b"other", b"")
+                        .remove(b"found")
+                        .insert(b"found", b"")
+                        .remove(b"other"),
+                )
+                .unwrap(),
+        }
+        store.snapshot().unwrap();
+        drop(store);
+        let copy = directory.file("copy.redb");
+        fs::copy(&path, &copy).unwrap();
+        fs::write(snapshot_of(&copy), &newer).unwrap();
+        assert!(RedbStore::open(&copy, make).unwrap().contains_key(b"found").unwrap(), "{step}");
+    }
 }
 
 #[test]

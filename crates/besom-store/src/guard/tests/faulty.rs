@@ -1,5 +1,6 @@
 //! A database that fails before or after acting, loses its connection, answers late, and panics.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use besom::Change;
 use besom::testing::Random;
 use thiserror::Error;
 
-use crate::engine::{Engine, Transaction, View, VisitEntry, VisitList};
+use crate::engine::{Engine, Pushes, Transaction, View, VisitEntry, VisitList};
 
 /// What the failing database returns.
 #[derive(Debug, Error)]
@@ -30,15 +31,32 @@ struct Inner {
     /// Nothing works until it is opened again.
     broken: bool,
     faults: [u64; 5],
+    /// The next commit says that it is there, and waits.
+    gate: Option<(Sender<()>, Receiver<()>)>,
 }
 
 impl Dice {
+    /// Stops the next commit: it says that it has come, and goes on when it hears something.
+    pub(super) fn stop_commit(&self) -> (Receiver<()>, Sender<()>) {
+        let ((here, arrived), (go, wait)) = (channel(), channel());
+        self.with(|inner| inner.gate = Some((here, wait)));
+        (arrived, go)
+    }
+
+    fn pass_gate(&self) {
+        if let Some((here, wait)) = self.with(|inner| inner.gate.take()) {
+            here.send(()).unwrap();
+            wait.recv().unwrap();
+        }
+    }
+
     pub(super) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             random: Random::new(seed),
             one_in: 0,
             broken: false,
             faults: [0; 5],
+            gate: None,
         })))
     }
 
@@ -198,6 +216,10 @@ impl<T: Transaction> Transaction for FaultyTransaction<T> {
         self.act(|inner| inner.apply(changes))
     }
 
+    fn push_all(&mut self, entries: &mut Pushes<'_>) -> Result<(), Self::Error> {
+        self.act(|inner| inner.push_all(entries))
+    }
+
     fn renew_lists(&mut self) -> Result<(), Self::Error> {
         self.act(T::renew_lists)
     }
@@ -216,6 +238,10 @@ impl<T: Transaction> Transaction for FaultyTransaction<T> {
 
     fn commit(self, durable: bool) -> Result<(), Self::Error> {
         let Faulty { inner, dice } = self.faulty;
-        if self.failed { Err(FaultError::Injected) } else { dice.act(|| inner.commit(durable)) }
+        if self.failed {
+            return Err(FaultError::Injected);
+        }
+        dice.pass_gate();
+        dice.act(|| inner.commit(durable))
     }
 }

@@ -228,6 +228,36 @@ fn run<F: StoreFilter>(layout: Layout, make: fn(usize) -> Result<F, BuildError>)
     assert!(faults.iter().all(|&count| count > 20), "{faults:?}");
 }
 
+/// While a writer waits for the database nobody else does: keys are found and rejected, and repairs wait for its end.
+#[test]
+fn readers_do_not_wait_for_a_commit() {
+    let make = |_| TelescopingFilter::builder().capacity(60).false_positive_rate(0.2).seed(3_u64).build();
+    for layout in [Layout::Split, Layout::Merged] {
+        let play = Play::new(layout, 1, make);
+        let guarded = &play.guarded;
+        (0..50).for_each(|number| drop(guarded.insert(&key(number), b"", true).unwrap()));
+        let (arrived, go) = play.dice.stop_commit();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| guarded.insert(b"new", b"", true).unwrap());
+            arrived.recv().unwrap();
+            (0..50).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_some()));
+            (100..200).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+            let metrics = guarded.metrics();
+            assert!(metrics.false_positives > 5 && metrics.adaptations == 0, "{metrics:?}");
+            assert_eq!(metrics.waiting_adaptations, metrics.false_positives);
+            assert!(guarded.may_have(b"new"), "it may be there");
+            go.send(()).unwrap();
+            writer.join().unwrap();
+        });
+        guarded.repair_waiting(1000);
+        let metrics = guarded.metrics();
+        assert!(metrics.adaptations > 5 && metrics.waiting_adaptations == 0, "{metrics:?}");
+        (100..200).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+        assert!(guarded.metrics().false_positives < metrics.false_positives + 3);
+        assert!(guarded.get(b"new").unwrap().is_some());
+    }
+}
+
 #[test]
 fn telescoping_in_both_layouts() {
     let make = |_| TelescopingFilter::builder().capacity(4).false_positive_rate(0.2).growable().build();
