@@ -158,10 +158,16 @@ fn opened<F: StoreFilter>(
     }
     store.snapshot()?;
     drop(store);
-    let start = Instant::now();
-    let store = builder().open(path, make)?;
-    println!("opened in {:.1} ms: {:?}", start.elapsed().as_secs_f64() * 1e3, store.opening());
-    Ok(store)
+    // The best of some: other processes have a say in the rest.
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let start = Instant::now();
+        let store = builder().open(path, make.clone())?;
+        assert!(matches!(store.opening(), Opening::Snapshot));
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    println!("opened with its snapshot in {:.1} ms", best * 1e3);
+    Ok(builder().open(path, make)?)
 }
 
 fn guarded<F: StoreFilter>(

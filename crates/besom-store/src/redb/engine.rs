@@ -111,7 +111,7 @@ impl Engine for Redb {
         });
         let (transaction, meta) = begun?;
         let (health, carried) = (self.health.clone(), Carried::default());
-        Ok(RedbTransaction { transaction, health, meta, renewed: false, failed: false, carried })
+        Ok(RedbTransaction { transaction, health, meta, renewed: false, failed: None, carried })
     }
 
     fn is_broken(&self) -> bool {

@@ -16,8 +16,8 @@ pub(crate) struct RedbTransaction {
     pub(super) meta: Meta,
     /// The lists are those of another table than the one that is in use, which goes with the commit.
     pub(super) renewed: bool,
-    /// Something failed, and has perhaps left a part of a group behind.
-    pub(super) failed: bool,
+    /// What failed first, and has perhaps left a part of a group behind.
+    pub(super) failed: Option<Error>,
     /// Where data is in the lists.
     pub(super) carried: Carried,
 }
@@ -26,7 +26,9 @@ impl RedbTransaction {
     /// Notes that something failed: the transaction is of no use then, and perhaps the database.
     fn checked<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         let done = self.health.clone().checked(|| act(self));
-        self.failed |= done.is_err();
+        if let (None, Err(error)) = (&self.failed, &done) {
+            self.failed = Some(copy_of(error));
+        }
         done
     }
 
@@ -96,6 +98,15 @@ impl RedbTransaction {
         }
         self.transaction.set_durability(if durable { Durability::Immediate } else { Durability::None })?;
         Ok(self.transaction.commit()?)
+    }
+}
+
+/// The same error once more, for whoever commits after somebody else got over it.
+fn copy_of(error: &Error) -> Error {
+    match error {
+        Error::Io(error) => Error::Io(std::io::Error::new(error.kind(), error.to_string())),
+        Error::PreviousIo => Error::PreviousIo,
+        other => Error::Corrupted(format!("the transaction failed before: {other}")),
     }
 }
 
@@ -202,11 +213,11 @@ impl Transaction for RedbTransaction {
         })
     }
 
-    fn commit(self, durable: bool) -> Result<(), Error> {
-        if self.failed {
-            return Err(Error::Corrupted("a transaction that failed half-way was to be committed".into()));
+    fn commit(mut self, durable: bool) -> Result<(), Error> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.health.clone().checked(|| self.finish(durable)),
         }
-        self.health.clone().checked(|| self.finish(durable))
     }
 }
 

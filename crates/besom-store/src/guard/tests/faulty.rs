@@ -45,8 +45,8 @@ impl Dice {
 
     fn pass_gate(&self) {
         if let Some((here, wait)) = self.with(|inner| inner.gate.take()) {
-            here.send(()).unwrap();
-            wait.recv().unwrap();
+            // Whoever stopped it may have given up.
+            let _ = here.send(()).is_ok() && wait.recv().is_ok();
         }
     }
 

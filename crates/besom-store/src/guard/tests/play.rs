@@ -236,12 +236,12 @@ fn readers_do_not_wait_for_a_commit() {
         let play = Play::new(layout, 1, make);
         let guarded = &play.guarded;
         (0..50).for_each(|number| drop(guarded.insert(&key(number), b"", true).unwrap()));
-        let (arrived, go) = play.dice.stop_commit();
         std::thread::scope(|scope| {
+            let (arrived, go) = play.dice.stop_commit();
             let writer = scope.spawn(|| guarded.insert(b"new", b"", true).unwrap());
             arrived.recv().unwrap();
             (0..50).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_some()));
-            (100..200).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+            (100..600).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
             let metrics = guarded.metrics();
             assert!(metrics.false_positives > 5 && metrics.adaptations == 0, "{metrics:?}");
             assert_eq!(metrics.waiting_adaptations, metrics.false_positives);
@@ -252,7 +252,7 @@ fn readers_do_not_wait_for_a_commit() {
         guarded.repair_waiting(1000);
         let metrics = guarded.metrics();
         assert!(metrics.adaptations > 5 && metrics.waiting_adaptations == 0, "{metrics:?}");
-        (100..200).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+        (100..600).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
         assert!(guarded.metrics().false_positives < metrics.false_positives + 3);
         assert!(guarded.get(b"new").unwrap().is_some());
     }
