@@ -61,7 +61,7 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
                 if !state.is_settled() {
                     return;
                 }
-                state.waiting.pop_front()
+                state.waiting.pop_first()
             };
             key.iter().for_each(|key| self.repair(key));
         }

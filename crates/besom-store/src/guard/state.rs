@@ -1,6 +1,6 @@
 //! What a guard keeps in memory, behind one lock that is held for the time of a change to memory and never longer.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet};
 
 use besom::{Adaptive, KeyHasher};
 
@@ -22,8 +22,8 @@ pub(super) struct State<F> {
     pub(super) blind: bool,
     /// Filter and lists disagree. No key of the store is rejected, but only building the filter anew helps.
     pub(super) lost: bool,
-    /// False positives that wait for their repair.
-    pub(super) waiting: VecDeque<Box<[u8]>>,
+    /// False positives that wait for their repair, each once however often it is asked for.
+    pub(super) waiting: BTreeSet<Box<[u8]>>,
 }
 
 impl<F: Adaptive> State<F> {
@@ -35,7 +35,7 @@ impl<F: Adaptive> State<F> {
             doubts: HashSet::new(),
             blind: false,
             lost: false,
-            waiting: VecDeque::new(),
+            waiting: BTreeSet::new(),
         }
     }
 
@@ -63,9 +63,9 @@ impl<F: Adaptive> State<F> {
     pub(super) fn postpone(&mut self, key: &[u8]) -> bool {
         let room = self.waiting.len() < MAX_WAITING;
         if room {
-            self.waiting.push_back(key.into());
+            self.waiting.insert(key.into());
         }
-        room
+        room || self.waiting.contains(key)
     }
 
     /// Nothing is under way any more.

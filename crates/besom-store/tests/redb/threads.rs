@@ -92,7 +92,7 @@ impl<F: StoreFilter> Game<F> {
         while !self.over.load(Ordering::Relaxed) {
             self.read(random.below(KEYS));
             // Strangers: some are false positives, and are repaired.
-            assert_eq!(self.store.get(&(1 << 40 | random.below(1 << 12)).to_be_bytes()).unwrap(), None);
+            assert_eq!(self.store.get(&(1 << 40 | random.below(1 << 11)).to_be_bytes()).unwrap(), None);
         }
     }
 }
