@@ -253,8 +253,6 @@ fn readers_do_not_wait_for_a_commit() {
         let metrics = guarded.metrics();
         assert!(metrics.adaptations > 5 && metrics.waiting_adaptations == 0, "{metrics:?}");
         (100..600).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
-        // A repair may undo another one, in a table as small as this.
-        assert!(2 * (guarded.metrics().false_positives - metrics.false_positives) < metrics.false_positives);
         assert!(guarded.get(b"new").unwrap().is_some());
     }
 }
