@@ -413,6 +413,10 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         atomically(&mut self.local, remote, |steps| steps.resync(addresses, full))
     }
 
+    fn address_of(&self, digest: Digest) -> Option<u64> {
+        Some(self.local.address(self.place(digest).quotient))
+    }
+
     fn emptied(&self) -> Result<Self, BuildError> {
         self.anew(self.capacity)
     }

@@ -211,6 +211,10 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         self.resync_lists(addresses, remote)
     }
 
+    fn address_of(&self, digest: Digest) -> Option<u64> {
+        Some(self.ledger.address(digest))
+    }
+
     fn emptied(&self) -> Result<Self, BuildError> {
         let rebuilds = self.rebuilds + 1;
         let (hasher, sizes) = (self.hasher.clone(), self.sizes.clone());

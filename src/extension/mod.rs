@@ -276,6 +276,10 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
     }
 
+    fn address_of(&self, digest: Digest) -> Option<u64> {
+        Some(on_ground!(&self.on, filter => filter.address_of(digest)))
+    }
+
     fn emptied(&self) -> Result<Self, BuildError> {
         let on = match &self.on {
             On::Quotient(core) => On::Quotient(core.emptied()?),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{Adaptation, AdaptiveError, BuildError, Filter, Key, RebuildError, Remote};
+use crate::{Adaptation, AdaptiveError, BuildError, Digest, Filter, Key, RebuildError, Remote};
 
 use super::rebuild;
 
@@ -96,6 +96,16 @@ pub trait Adaptive: Filter {
         addresses: &[u64],
         remote: &mut R,
     ) -> Result<Resync, AdaptiveError<R::Error>>;
+
+    /// The address whose list has the key with this digest, if it is stored; `None` where there is no single one, as in
+    /// cuckoo based filters.
+    ///
+    /// What a store needs that keeps data in the lists themselves, or that fetches a list along with the data. It changes
+    /// with the filter: after a growth or a repair a key may have another one.
+    fn address_of(&self, digest: Digest) -> Option<u64> {
+        let _ = digest;
+        None
+    }
 
     /// An empty filter with the same parameters, and hash functions that were not used so far where repairs depend on
     /// that.

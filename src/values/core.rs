@@ -96,6 +96,10 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         &self.hasher
     }
 
+    pub(crate) fn address_of(&self, digest: Digest) -> u64 {
+        self.addresses.of(self.table.locate(digest.hi).quotient)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }

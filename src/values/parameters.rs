@@ -298,6 +298,10 @@ macro_rules! forward_to_core {
                 self.core.resync(addresses, remote)
             }
 
+            fn address_of(&self, digest: $crate::Digest) -> Option<u64> {
+                Some(self.core.address_of(digest))
+            }
+
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
                 Ok(Self { core: self.core.emptied()? })
             }

@@ -97,6 +97,11 @@ impl<H: KeyHasher> ExtendingBins<H> {
         self.addresses.of_place(place, self.table.shape().class_bits)
     }
 
+    /// The address of a key's list.
+    pub(crate) fn address_of(&self, digest: Digest) -> u64 {
+        self.address(self.table.place(digest))
+    }
+
     /// The bin and the class and tag of a key.
     pub(super) fn item(&self, digest: Digest) -> (u64, Entry) {
         let place = self.table.place(digest);

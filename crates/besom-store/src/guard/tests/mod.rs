@@ -1,0 +1,5 @@
+//! Databases that fail, against exact models.
+
+mod disk;
+mod faulty;
+mod play;

@@ -1,0 +1,285 @@
+//! Catches: a key that is rejected although it may be there, a wrong answer, or a disagreement that stays, when accesses to the
+//! database fail before or after acting, panic, or come late.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ::redb::Builder;
+use ::redb::backends::InMemoryBackend;
+use besom::testing::Random;
+use besom::{
+    AdaptiveBloomFilter, BroomFilter, BuildError, Change, CuckooingFilter, ExtensionFilter, Remote,
+    TelescopingFilter,
+};
+
+use super::faulty::{Dice, FaultError, Faulty};
+use crate::engine::{Engine, View};
+use crate::guard::{Guarded, Step};
+use crate::redb::{Layout, Redb};
+use crate::{StoreError, StoreFilter};
+
+/// What a key may have; more than one thing after a failure.
+type Possible = Vec<Option<Vec<u8>>>;
+
+struct Play<F: StoreFilter> {
+    guarded: Guarded<F, Faulty<Redb>>,
+    dice: Dice,
+    random: Random,
+    model: BTreeMap<Vec<u8>, Possible>,
+    failures: u64,
+}
+
+const KEYS: u64 = 60;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number}").into_bytes()
+}
+
+impl<F: StoreFilter> Play<F> {
+    fn new(layout: Layout, seed: u64, make: fn(usize) -> Result<F, BuildError>) -> Self {
+        let opener = Box::new(|| Builder::new().create_with_backend(InMemoryBackend::new()));
+        let Ok(engine) = Redb::open(opener, Some(layout), 1 << 40) else {
+            panic!("a database in memory opens")
+        };
+        let dice = Dice::new(seed);
+        let engine = Faulty { inner: engine, dice: dice.clone() };
+        let guarded = Guarded::new(engine, make(0).unwrap(), 1 << 40, Box::new(make), None);
+        let model = (0..KEYS).map(|number| (key(number), vec![None])).collect();
+        Self { guarded, dice, random: Random::new(seed), model, failures: 0 }
+    }
+
+    /// Runs something that may fail or panic.
+    fn attempt<T>(
+        &mut self,
+        act: impl FnOnce(&Guarded<F, Faulty<Redb>>) -> Result<T, StoreError<FaultError<::redb::Error>>>,
+    ) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(|| act(&self.guarded))) {
+            Ok(Ok(done)) => Some(done),
+            Ok(Err(error)) => {
+                let honest = matches!(
+                    error,
+                    StoreError::Engine(FaultError::Injected)
+                        | StoreError::Full(_)
+                        | StoreError::Inconsistent { .. }
+                );
+                assert!(honest, "{error}");
+                self.failures += 1;
+                None
+            }
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().copied().unwrap_or("another panic");
+                assert!(text.starts_with("made to panic"), "{text}");
+                self.failures += 1;
+                None
+            }
+        }
+    }
+
+    fn possible(&mut self, key: &[u8]) -> &mut Possible {
+        self.model.get_mut(key).unwrap()
+    }
+
+    /// A key has one of the values that it may have, and from now on only that.
+    fn settle(&mut self, key: &[u8], found: Option<Vec<u8>>) {
+        let possible = self.possible(key);
+        assert!(possible.contains(&found), "{key:?} has {found:?}, which is not among {possible:?}");
+        *possible = vec![found];
+    }
+
+    fn write(&mut self, steps: &[Step]) {
+        let done = match steps {
+            [Step::Insert(key, value)] => {
+                self.attempt(|guarded| guarded.insert(key, value, true)).map(|old| self.settle(key, old))
+            }
+            [Step::Remove(key)] => {
+                self.attempt(|guarded| guarded.remove(key, true)).map(|old| self.settle(key, old))
+            }
+            steps => self.attempt(|guarded| guarded.write(steps, true)),
+        };
+        // The last change to a key is what counts.
+        let mut last = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Insert(key, value) => last.insert(key, Some(value.clone())),
+                Step::Remove(key) => last.insert(key, None),
+            };
+        }
+        for (key, value) in &last {
+            let possible = self.possible(key);
+            if done.is_some() {
+                possible.clear();
+            }
+            possible.push(value.clone());
+        }
+        if done.is_none() && steps.len() > 1 {
+            self.all_or_nothing(&last.into_iter().map(|(key, value)| (key.clone(), value)).collect());
+        }
+    }
+
+    /// After a batch that failed: either all its keys have the new values, or none, unless the old one was the same.
+    fn all_or_nothing(&mut self, last: &BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        let before: Vec<Possible> = last.keys().map(|key| self.possible(key).clone()).collect();
+        self.calmly(|play| {
+            let found: Vec<_> = last.keys().map(|key| play.guarded.get(key).unwrap()).collect();
+            let all = found.iter().zip(last.values()).all(|(found, new)| found == new);
+            let old = |(found, possible): (_, &Possible)| possible[..possible.len() - 1].contains(found);
+            assert!(all || found.iter().zip(&before).all(old), "a batch was made in part");
+            for (key, found) in last.keys().zip(found) {
+                play.settle(key, found);
+            }
+        });
+    }
+
+    /// Without faults.
+    fn calmly(&mut self, act: impl FnOnce(&mut Self)) {
+        self.dice.set_one_in(0);
+        act(self);
+        self.dice.set_one_in(12);
+    }
+
+    fn step(&mut self) -> Step {
+        let key = key(self.random.below(KEYS));
+        if self.random.one_in(3) {
+            return Step::Remove(key);
+        }
+        Step::Insert(key, self.random.below(1000).to_string().into_bytes())
+    }
+
+    fn round(&mut self) {
+        match self.random.below(10) {
+            0..=4 => {
+                let step = self.step();
+                self.write(&[step]);
+            }
+            5 => {
+                let steps: Vec<Step> = (0..self.random.below(6)).map(|_| self.step()).collect();
+                self.write(&steps);
+            }
+            6 => drop(self.attempt(Guarded::copy_durably)),
+            7 => {
+                let stranger = format!("stranger {}", self.random.below(500)).into_bytes();
+                let found = self.attempt(|guarded| guarded.get(&stranger));
+                assert!(found.flatten().is_none());
+            }
+            _ => {
+                let key = key(self.random.below(KEYS));
+                if let Some(found) = self.attempt(|guarded| guarded.get(&key)) {
+                    self.settle(&key, found);
+                }
+            }
+        }
+        for (key, possible) in &self.model {
+            assert!(possible.contains(&None) || self.guarded.may_have(key), "{key:?} is rejected");
+        }
+    }
+
+    /// Everything agrees once the faults are over.
+    fn check(&mut self) {
+        self.dice.set_one_in(0);
+        self.guarded.restore().unwrap();
+        let keys: Vec<Vec<u8>> = self.model.keys().cloned().collect();
+        for key in keys {
+            let found = self.guarded.get(&key).unwrap();
+            self.settle(&key, found);
+        }
+        let view = self.guarded.engine.view().unwrap();
+        let mut lists = Lists(&view.inner);
+        self.guarded.with_filter(|filter| {
+            filter.verify().unwrap();
+            filter.verify_remote(&mut lists).unwrap();
+        });
+        let stored = self.model.values().filter(|possible| possible[0].is_some()).count();
+        assert_eq!(view.len().unwrap(), stored as u64);
+    }
+}
+
+struct Lists<'v, V>(&'v V);
+
+impl<V: View<Error = ::redb::Error>> Remote for Lists<'_, V> {
+    type Error = ::redb::Error;
+
+    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
+        self.0.list(address, visit)
+    }
+
+    fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Self::Error> {
+        unreachable!("a check changes nothing")
+    }
+
+    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
+        self.0.scan_lists(visit)
+    }
+}
+
+fn run<F: StoreFilter>(layout: Layout, make: fn(usize) -> Result<F, BuildError>) {
+    let games = if std::env::var_os("BESOM_FULL").is_some() { 200 } else { 8 };
+    let mut faults = [0; 5];
+    for seed in 0..games {
+        let mut play = Play::new(layout, seed, make);
+        for _ in 0..6 {
+            play.dice.set_one_in(12);
+            (0..60).for_each(|_| play.round());
+            play.check();
+        }
+        assert!(play.failures > 0);
+        faults.iter_mut().zip(play.dice.faults()).for_each(|(sum, count)| *sum += count);
+    }
+    assert!(faults.iter().all(|&count| count > 20), "{faults:?}");
+}
+
+/// While a writer waits for the database nobody else does: keys are found and rejected, and repairs wait for its end.
+#[test]
+fn readers_do_not_wait_for_a_commit() {
+    let make = |_| TelescopingFilter::builder().capacity(60).false_positive_rate(0.2).seed(3_u64).build();
+    for layout in [Layout::Split, Layout::Merged] {
+        let play = Play::new(layout, 1, make);
+        let guarded = &play.guarded;
+        (0..50).for_each(|number| drop(guarded.insert(&key(number), b"", true).unwrap()));
+        std::thread::scope(|scope| {
+            let (arrived, go) = play.dice.stop_commit();
+            let writer = scope.spawn(|| guarded.insert(b"new", b"", true).unwrap());
+            arrived.recv().unwrap();
+            (0..50).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_some()));
+            (100..600).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+            let metrics = guarded.metrics();
+            assert!(metrics.false_positives > 5 && metrics.adaptations == 0, "{metrics:?}");
+            assert_eq!(metrics.waiting_adaptations, metrics.false_positives);
+            assert!(guarded.may_have(b"new"), "it may be there");
+            go.send(()).unwrap();
+            writer.join().unwrap();
+        });
+        guarded.repair_waiting(1000);
+        let metrics = guarded.metrics();
+        assert!(metrics.adaptations > 5 && metrics.waiting_adaptations == 0, "{metrics:?}");
+        (100..600).for_each(|number| assert!(guarded.get(&key(number)).unwrap().is_none()));
+        assert!(guarded.get(b"new").unwrap().is_some());
+    }
+}
+
+#[test]
+fn telescoping_in_both_layouts() {
+    let make = |_| TelescopingFilter::builder().capacity(4).false_positive_rate(0.2).growable().build();
+    run(Layout::Split, make);
+    run(Layout::Merged, make);
+}
+
+#[test]
+fn extension_merged() {
+    run(Layout::Merged, |_| {
+        ExtensionFilter::builder().capacity(4).false_positive_rate(0.2).growable().build()
+    });
+}
+
+#[test]
+fn broom_in_both_layouts() {
+    let make = |_| BroomFilter::builder().capacity(4).false_positive_rate(0.2).growable().build();
+    run(Layout::Split, make);
+    run(Layout::Merged, make);
+}
+
+#[test]
+fn others() {
+    run(Layout::Split, |_| CuckooingFilter::builder().capacity(80).false_positive_rate(0.2).build());
+    run(Layout::Split, |_| AdaptiveBloomFilter::builder().capacity(80).false_positive_rate(0.2).build());
+}

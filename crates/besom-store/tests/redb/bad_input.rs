@@ -1,0 +1,310 @@
+//! Catches: a snapshot or a store that is not what it should be, and is used all the same, or ends in a panic.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use besom::format::{Persist, ReadOptions, WriteOptions};
+use besom::testing::Damage;
+use besom::{BuildError, CuckooingFilter, ExtensionFilter, TelescopingFilter};
+use besom_store::{Batch, Layout, Opening, RedbStore, StoreError};
+
+use crate::common::{Directory, Model, check, key};
+
+fn make(keys: usize) -> Result<TelescopingFilter, BuildError> {
+    TelescopingFilter::builder().capacity(keys.max(200)).seed(1_u64).growable().build()
+}
+
+/// A store of so many keys, with a snapshot, closed.
+fn filled(path: &Path, keys: u64) -> Model {
+    let store = RedbStore::open(path, make).unwrap();
+    let model: Model = (0..keys).map(|number| (key(number), number.to_le_bytes().to_vec())).collect();
+    model.iter().for_each(|(key, value)| drop(store.insert(key, value).unwrap()));
+    store.snapshot().unwrap();
+    model
+}
+
+fn snapshot_of(path: &Path) -> PathBuf {
+    path.with_extension("redb.besom")
+}
+
+/// Opens the store. It must refuse its snapshot, and be right all the same. What it says.
+fn refusal(path: &Path, model: &Model) -> String {
+    let store = RedbStore::open(path, make).unwrap();
+    check(&store, model);
+    let Opening::Built { keys, refused: Some(refused), .. } = store.opening() else {
+        panic!("{:?}", store.opening())
+    };
+    assert_eq!(*keys, model.len() as u64);
+    refused.to_string()
+}
+
+#[test]
+fn a_snapshot_that_matches_is_used() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let model = filled(&path, 100);
+    let store = RedbStore::open(&path, make).unwrap();
+    assert!(matches!(store.opening(), Opening::Snapshot), "{:?}", store.opening());
+    check(&store, &model);
+    // A new value of an old key changes nothing for the filter.
+    store.insert(&key(1), b"new").unwrap();
+    drop(store);
+    let store = RedbStore::open(&path, make).unwrap();
+    assert!(matches!(store.opening(), Opening::Snapshot), "{:?}", store.opening());
+    assert_eq!(store.get(&key(1)).unwrap(), Some(b"new".to_vec()));
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let model = filled(&path, 100);
+    let good = fs::read(snapshot_of(&path)).unwrap();
+    let mut cut = good.clone();
+    cut.truncate(good.len() / 2);
+    let mut flipped = good.clone();
+    flipped[good.len() - 5] ^= 4;
+    let longer = [&good[..], b"more"].concat();
+    let cases = [
+        (cut, "was cut off"),
+        (flipped, "is damaged"),
+        (longer, "cut the rest off"),
+        (b"text".to_vec(), "no besom file"),
+        (vec![7; 500], "no besom file"),
+    ];
+    for (bytes, message) in cases {
+        fs::write(snapshot_of(&path), bytes).unwrap();
+        let text = refusal(&path, &model);
+        assert!(text.contains(message) && text.contains("store.redb.besom"), "{text}");
+        assert!(!snapshot_of(&path).exists(), "it belongs to nothing any more");
+    }
+    fs::create_dir(snapshot_of(&path)).unwrap();
+    assert!(refusal(&path, &model).contains("cannot be used"));
+}
+
+#[test]
+fn no_damage_whatever_is_taken_for_a_snapshot() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let mut model = filled(&path, 60);
+    let mut damage = Damage::new(9);
+    for round in 0..40_u64 {
+        let store = RedbStore::open(&path, make).unwrap();
+        store.snapshot().unwrap();
+        store.insert(&key(1000 + round), b"").unwrap();
+        model.insert(key(1000 + round), Vec::new());
+        drop(store);
+        let good = fs::read(snapshot_of(&path)).unwrap();
+        fs::write(snapshot_of(&path), damage.file(&good, &good)).unwrap();
+        // Its checksums may have been made right: then it must be a sound filter of another number or size, or of the right keys.
+        let store = RedbStore::open(&path, make).unwrap();
+        for key in model.keys() {
+            if !matches!(store.opening(), Opening::Built { .. }) {
+                break;
+            }
+            assert!(store.contains_key(key).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_older_snapshot_is_caught_up_or_refused() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let mut model = filled(&path, 100);
+    let old = fs::read(snapshot_of(&path)).unwrap();
+    let store = RedbStore::open(&path, make).unwrap();
+    store.insert(b"one more", b"1").unwrap();
+    store.remove(&key(3)).unwrap();
+    drop(store);
+    model.insert(b"one more".to_vec(), b"1".to_vec());
+    model.remove(&key(3));
+    let store = RedbStore::open(&path, make).unwrap();
+    assert!(matches!(store.opening(), Opening::CaughtUp { commits: 2 }), "{:?}", store.opening());
+    check(&store, &model);
+    // The log is cut off by the next snapshot: the one before cannot be caught up any more.
+    store.snapshot().unwrap();
+    drop(store);
+    fs::write(snapshot_of(&path), old).unwrap();
+    let text = refusal(&path, &model);
+    assert!(text.contains("2 commits behind") && text.contains("did not write down"), "{text}");
+}
+
+#[test]
+fn a_newer_snapshot_is_refused_for_ever() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let model = filled(&path, 50);
+    let backup = fs::read(&path).unwrap();
+    let store = RedbStore::open(&path, make).unwrap();
+    store.insert(b"lost", b"").unwrap();
+    for _ in 0..3 {
+        store
+            .write(
+                Batch::new()
+                    .insert(b"lost too", b"")
+                    .remove(b"lost")
+                    .insert(b"lost", b"")
+                    .remove(b"lost too"),
+            )
+            .unwrap();
+    }
+    store.snapshot().unwrap();
+    drop(store);
+    let newer = fs::read(snapshot_of(&path)).unwrap();
+    fs::write(&path, backup).unwrap();
+    let text = refusal(&path, &model);
+    assert!(text.contains("was put back to an earlier state"), "{text}");
+    // As many keys and commits as in the history that is gone, were they counted on: the old snapshot must not match.
+    for step in 0..4 {
+        let store = RedbStore::open(&path, make).unwrap();
+        match step {
+            0 => drop(store.insert(b"found", b"").unwrap()),
+            _ => store
+                .write(
+                    Batch::new()
+                        .insert(b"other", b"")
+                        .remove(b"found")
+                        .insert(b"found", b"")
+                        .remove(b"other"),
+                )
+                .unwrap(),
+        }
+        store.snapshot().unwrap();
+        drop(store);
+        let copy = directory.file("copy.redb");
+        fs::copy(&path, &copy).unwrap();
+        fs::write(snapshot_of(&copy), &newer).unwrap();
+        assert!(RedbStore::open(&copy, make).unwrap().contains_key(b"found").unwrap(), "{step}");
+    }
+}
+
+#[test]
+fn a_foreign_snapshot_is_refused() {
+    let directory = Directory::new();
+    let (path, other) = (directory.file("store.redb"), directory.file("other.redb"));
+    let model = filled(&path, 50);
+    filled(&other, 50);
+    fs::copy(snapshot_of(&other), snapshot_of(&path)).unwrap();
+    assert!(refusal(&path, &model).contains("belongs to another store"));
+    // Of another kind.
+    let store = RedbStore::open(&path, make).unwrap();
+    store.snapshot().unwrap();
+    drop(store);
+    let generation =
+        besom::format::inspect(&mut fs::File::open(snapshot_of(&path)).unwrap()).unwrap().generation;
+    let extension = ExtensionFilter::with_capacity(100).unwrap();
+    extension.save(snapshot_of(&path), &WriteOptions::new().generation(generation)).unwrap();
+    assert!(refusal(&path, &model).contains("holds a filter of kind extension"));
+    // The right number, on a filter of other keys: only their number is left to tell.
+    let store = RedbStore::open(&path, make).unwrap();
+    store.snapshot().unwrap();
+    drop(store);
+    let (_, header) =
+        TelescopingFilter::<besom::Xxh3>::load(snapshot_of(&path), &ReadOptions::new()).unwrap();
+    make(1).unwrap().save(snapshot_of(&path), &WriteOptions::new().generation(header.generation)).unwrap();
+    assert!(refusal(&path, &model).contains("0 keys and the store 50"));
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_why() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let message =
+        |result: Result<RedbStore<TelescopingFilter>, _>| StoreError::to_string(&result.unwrap_err());
+    let text = message(RedbStore::builder().create(false).open(&path, make));
+    assert!(text.contains("store.redb") && text.contains("there is no such file"), "{text}");
+    let store = RedbStore::open(&path, make).unwrap();
+    store.insert(b"key", b"value").unwrap();
+    let text = message(RedbStore::open(&path, make));
+    assert!(text.contains("has it open"), "{text}");
+    drop(store);
+    let text = message(RedbStore::builder().layout(Layout::Merged).open(&path, make));
+    assert!(text.contains("with the layout Split, not Merged"), "{text}");
+    fs::write(directory.file("text"), b"this is no database, and longer than a few bytes").unwrap();
+    let text = message(RedbStore::open(directory.file("text"), make));
+    assert!(text.contains("no redb database"), "{text}");
+    let text = message(RedbStore::open(directory.file("no/such/directory"), make));
+    assert!(text.contains("no such file"), "{text}");
+    let store = RedbStore::open(&path, make).unwrap();
+    assert_eq!(store.get(b"key").unwrap(), Some(b"value".to_vec()));
+}
+
+#[test]
+fn the_database_of_somebody_else_is_left_alone() {
+    let directory = Directory::new();
+    let path = directory.file("other.redb");
+    let table: redb::TableDefinition<'_, u64, u64> = redb::TableDefinition::new("mine");
+    let database = redb::Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(table).unwrap().insert(1, 2).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(RedbStore::open(&path, make), Err(StoreError::NotAStore { .. })));
+    assert_eq!(fs::read(&path).unwrap().len(), before.len());
+}
+
+#[test]
+#[cfg(unix)]
+fn a_read_only_store_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let model = filled(&path, 5);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    match RedbStore::open(&path, make) {
+        // Whoever runs this as root is not refused.
+        Ok(store) => check(&store, &model),
+        Err(error) => assert!(error.to_string().contains("make it writable"), "{error}"),
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    check(&RedbStore::open(&path, make).unwrap(), &model);
+}
+
+#[test]
+fn a_merged_layout_needs_a_filter_with_addresses() {
+    let directory = Directory::new();
+    let make = |_| CuckooingFilter::with_capacity(100);
+    let refused = RedbStore::builder().layout(Layout::Merged).open(directory.file("store.redb"), make);
+    assert!(matches!(refused, Err(StoreError::NoAddress)));
+    let store =
+        RedbStore::builder().layout(Layout::Merged).open(directory.file("merged.redb"), self::make).unwrap();
+    assert!(matches!(store.range(..), Err(StoreError::NotOrdered)));
+}
+
+#[test]
+fn a_full_filter_changes_nothing() {
+    let directory = Directory::new();
+    let make = |_| TelescopingFilter::builder().capacity(10).build();
+    let store = RedbStore::open(directory.file("store.redb"), make).unwrap();
+    let mut model = Model::new();
+    for number in 0..10 {
+        store.insert(&key(number), b"").unwrap();
+        model.insert(key(number), Vec::new());
+    }
+    let full = store.insert(b"one too many", b"").unwrap_err();
+    assert!(matches!(full, StoreError::Full(_)), "{full}");
+    let mut batch = besom_store::Batch::new();
+    batch.remove(&key(1)).insert(b"one", b"").insert(b"one too many", b"");
+    assert!(matches!(store.write(&batch), Err(StoreError::Full(_))));
+    check(&store, &model);
+    assert_eq!(store.insert(&key(2), b"new").unwrap(), Some(Vec::new()));
+}
+
+#[test]
+fn ranges_are_in_order_and_survive_what_comes_later() {
+    let directory = Directory::new();
+    let path = directory.file("store.redb");
+    let model = filled(&path, 100);
+    let store = RedbStore::open(&path, make).unwrap();
+    let from = key(50);
+    let range = store.range(&from[..]..).unwrap();
+    store.insert(b"zzz", b"").unwrap();
+    assert!(store.compact().is_err(), "somebody is reading");
+    let found: Vec<_> = range.map(Result::unwrap).collect();
+    assert!(found.into_iter().eq(model.range(from..).map(|(key, value)| (key.clone(), value.clone()))));
+    store.compact().unwrap();
+    assert!(store.contains_key(b"zzz").unwrap());
+    assert_eq!(store.range(..).unwrap().count(), 101);
+}

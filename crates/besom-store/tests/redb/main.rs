@@ -1,0 +1,7 @@
+//! The redb store as its users see it: against a model, under kills, with many threads, on bad input.
+
+mod bad_input;
+mod common;
+mod kill;
+mod model;
+mod threads;
