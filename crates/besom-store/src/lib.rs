@@ -1,0 +1,1 @@
+//! Key-value stores behind adaptive filters: the filter in memory, data and reverse map in one database.
