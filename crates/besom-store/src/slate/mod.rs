@@ -14,6 +14,8 @@
 //! only a possible positive waits for the bucket. `docs/object-storage.md` describes what is in the bucket, what it costs,
 //! and how to go from one writer to many.
 
+pub use slatedb;
+
 mod batch;
 mod bridge;
 mod doubts;

@@ -41,7 +41,7 @@ const ATTEMPTS: usize = 4;
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
 /// # runtime.block_on(async {
 /// let bucket = Arc::new(InMemory::new());
-/// let filter: TelescopingFilter = TelescopingFilter::builder().capacity(1000).growable(true).build()?;
+/// let filter: TelescopingFilter = TelescopingFilter::builder().capacity(1000).growable().build()?;
 /// let store = SlateStore::open("ages", bucket.clone(), filter, SlateOptions::new()).await?;
 /// store.insert(b"Ada", b"36").await?;
 /// store.publish().await?;

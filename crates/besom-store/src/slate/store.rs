@@ -30,7 +30,7 @@ use super::{Durability, SlateBatch, SlateError, SlateOptions, SlateStats};
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
 /// # runtime.block_on(async {
 /// let bucket = Arc::new(InMemory::new());
-/// let filter: TelescopingFilter = TelescopingFilter::builder().capacity(1000).growable(true).build()?;
+/// let filter: TelescopingFilter = TelescopingFilter::builder().capacity(1000).growable().build()?;
 /// let store = SlateStore::open("ages", bucket, filter, SlateOptions::new()).await?;
 /// store.insert(b"Ada", b"36").await?;
 /// assert_eq!(store.get(b"Ada").await?.as_deref(), Some(&b"36"[..]));
