@@ -150,7 +150,12 @@ pub(super) async fn answer(
 /// How rows are scanned that are read once: they stay out of the cache.
 fn scanning() -> ScanOptions {
     let read_ahead_bytes = 256 << 10;
-    ScanOptions { durability_filter: DurabilityLevel::Memory, read_ahead_bytes, cache_blocks: false, ..ScanOptions::default() }
+    ScanOptions {
+        durability_filter: DurabilityLevel::Memory,
+        read_ahead_bytes,
+        cache_blocks: false,
+        ..ScanOptions::default()
+    }
 }
 
 /// Some lists from an address on.
@@ -183,7 +188,9 @@ pub(super) async fn row_chunk(
     behind: Option<Bytes>,
 ) -> Result<Vec<slatedb::KeyValue>, SlateError> {
     let end = Bytes::copy_from_slice(&rows::all_data().end);
-    let begin = behind.as_ref().map_or_else(|| Bytes::copy_from_slice(&rows::all_data().start), |key| rows::data(key));
+    let begin = behind
+        .as_ref()
+        .map_or_else(|| Bytes::copy_from_slice(&rows::all_data().start), |key| rows::data(key));
     let mut found = source.scan_with_options(begin.clone()..end, &scanning()).await?;
     let mut chunk = Vec::new();
     while chunk.len() < CHUNK {

@@ -49,7 +49,9 @@ pub enum SlateError {
         len: usize,
     },
     /// The database has another layout.
-    #[error("the database has layout {found}, and this version knows {supported}; use the version that wrote it")]
+    #[error(
+        "the database has layout {found}, and this version knows {supported}; use the version that wrote it"
+    )]
     OtherVersion {
         /// The layout that was found.
         found: u16,

@@ -90,9 +90,19 @@ impl Lists {
         if needed.is_empty() { Ok(draft) } else { Err(Paused::Need) }
     }
 
-    /// Takes over lists that were drafted.
-    pub(super) fn install(&mut self, draft: Self) {
-        self.0.extend(draft.0);
+    /// Takes over lists that were drafted. What they were before.
+    pub(super) fn install(&mut self, draft: Self) -> Before {
+        Before(draft.0.into_iter().map(|(address, list)| (address, self.0.insert(address, list))).collect())
+    }
+
+    /// Takes back what was installed last.
+    pub(super) fn take_back(&mut self, before: Before) {
+        for (address, list) in before.0 {
+            match list {
+                Some(list) => self.0.insert(address, list),
+                None => self.0.remove(&address),
+            };
+        }
     }
 
     /// Puts all that changed into a batch.
@@ -122,6 +132,10 @@ impl Lists {
         self.0.clear();
     }
 }
+
+/// Lists as they were before others took their place.
+#[derive(Debug)]
+pub(super) struct Before(Vec<(u64, Option<List>)>);
 
 /// What happens to one list.
 enum Step<'k> {

@@ -146,7 +146,9 @@ impl<F: SlateFilter> SlateReader<F> {
         self.counters.remote_reads.fetch_add(replay.fetched(), std::sync::atomic::Ordering::Relaxed);
         match step {
             Ok(Step::Done(Adaptation::NotFalsePositive)) if !view.contains(key) => {}
-            Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => raise(&self.counters.denied),
+            Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => {
+                raise(&self.counters.denied)
+            }
             Ok(Step::Done(_)) => raise(&self.counters.adaptations),
             Ok(Step::Planned | Step::Scan) | Err(_) => raise(&self.counters.failed_repairs),
         }
@@ -195,7 +197,10 @@ impl<F: SlateFilter> SlateReader<F> {
     /// # Errors
     ///
     /// [`SlateError::Engine`] if the database failed.
-    pub async fn range<K: AsRef<[u8]>>(&self, range: impl std::ops::RangeBounds<K>) -> Result<Rows, SlateError> {
+    pub async fn range<K: AsRef<[u8]>>(
+        &self,
+        range: impl std::ops::RangeBounds<K>,
+    ) -> Result<Rows, SlateError> {
         let Some(range) = data_range(&range) else { return Ok(Rows(None)) };
         Ok(Rows(Some(self.view().db.scan(range).await?)))
     }

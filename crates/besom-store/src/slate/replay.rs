@@ -13,7 +13,7 @@ use slatedb::bytes::Bytes;
 use slatedb::{DbReadOps, WriteBatch};
 use thiserror::Error;
 
-use super::lists::Lists;
+use super::lists::{Before, Lists};
 use super::{SlateError, rows};
 
 /// Why an operation did not come to its end. It has changed nothing.
@@ -49,6 +49,8 @@ pub(super) struct Replay {
     mode: Mode,
     needed: Vec<u64>,
     planned: Option<Lists>,
+    /// What the operation that is running has changed, as it was before.
+    before: Option<Before>,
     /// How many lists were fetched.
     fetched: u64,
     /// Keys that the filter has taken in.
@@ -64,7 +66,7 @@ pub(super) enum Step<T> {
     Done(T),
     /// To its changes, which have to be written now.
     Planned,
-    /// It needs a scan of all lists.
+    /// It needs a scan of all lists, or works on all of them.
     Scan,
 }
 
@@ -76,6 +78,7 @@ impl Replay {
             mode: Mode::Take,
             needed: Vec::new(),
             planned: None,
+            before: None,
             fetched: 0,
             entered: Vec::new(),
             ahead: false,
@@ -158,7 +161,11 @@ impl Replay {
         mut operation: impl FnMut(&mut Self) -> Result<T, AdaptiveError<Paused>>,
     ) -> Result<Step<T>, SlateError> {
         loop {
-            match operation(self) {
+            let outcome = operation(self);
+            if let Some(before) = self.before.take().filter(|_| outcome.is_err()) {
+                self.lists.take_back(before);
+            }
+            match outcome {
                 Ok(outcome) => return Ok(Step::Done(outcome)),
                 Err(AdaptiveError::Remote(Paused::Need)) => self.fetch(source, generation).await?,
                 Err(AdaptiveError::Remote(Paused::Planned)) => return Ok(Step::Planned),
@@ -166,6 +173,11 @@ impl Replay {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// An operation that goes on after it has made its changes works on the whole filter, and that is not done here.
+    fn one_group_only(&self) -> Result<(), Paused> {
+        if self.before.is_some() { Err(Paused::Scan) } else { Ok(()) }
     }
 
     /// Fetches the lists that were asked for, all at once.
@@ -178,7 +190,8 @@ impl Replay {
         self.needed.dedup();
         let needed = std::mem::take(&mut self.needed);
         self.fetched += needed.len() as u64;
-        let lists = try_join_all(needed.iter().map(|&address| fetch_list(source, generation, address))).await?;
+        let lists =
+            try_join_all(needed.iter().map(|&address| fetch_list(source, generation, address))).await?;
         needed.into_iter().zip(lists).for_each(|(address, keys)| self.lists.store(address, keys));
         Ok(())
     }
@@ -200,6 +213,7 @@ impl Remote for Replay {
     type Error = Paused;
 
     fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Paused> {
+        self.one_group_only()?;
         if self.lists.visit(address, visit) {
             return Ok(());
         }
@@ -208,6 +222,7 @@ impl Remote for Replay {
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Paused> {
+        self.one_group_only()?;
         let draft = self.lists.draft(changes, &mut self.needed)?;
         match &self.mode {
             Mode::Take => {}
@@ -218,7 +233,7 @@ impl Remote for Replay {
             Mode::Confirm(planned) if *planned == draft => {}
             Mode::Confirm(_) => return Err(Paused::BrokenOff),
         }
-        self.lists.install(draft);
+        self.before = Some(self.lists.install(draft));
         Ok(())
     }
 

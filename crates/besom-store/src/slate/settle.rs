@@ -40,7 +40,8 @@ impl<F: SlateFilter> Shared<F> {
             return Ok(());
         }
         let addresses: Vec<u64> = writer.doubts.open().iter().copied().collect();
-        let (resync, _) = self.write_first(writer, |filter, replay| filter.resync(&addresses, replay)).await?;
+        let (resync, _) =
+            self.write_first(writer, |filter, replay| filter.resync(&addresses, replay)).await?;
         match resync {
             Some(Resync::Agreed) => {
                 writer.doubts.agreed();
@@ -57,11 +58,9 @@ impl<F: SlateFilter> Shared<F> {
     /// the key itself. So what is left is a filter of the same keys.
     pub(super) async fn make_room(&self, writer: &mut Writer, key: &Bytes) -> Result<(), SlateError> {
         let (held_back, key) = (Some(key.clone()), key.clone());
-        self.on_a_thread(writer, held_back, move |filter, bridge| {
-            match filter.insert(&key[..], bridge) {
-                Err(AdaptiveError::Remote(Paused::Planned)) => Ok(()),
-                outcome => outcome.map(drop),
-            }
+        self.on_a_thread(writer, held_back, move |filter, bridge| match filter.insert(&key[..], bridge) {
+            Err(AdaptiveError::Remote(Paused::Planned)) => Ok(()),
+            outcome => outcome.map(drop),
         })
         .await
     }
@@ -128,7 +127,8 @@ impl<F: SlateFilter> Shared<F> {
         let generation = writer.state.highest;
         self.commit(writer, WriteBatch::new(), &[]).await?;
         let progress = self.options.progress.clone();
-        let (thread, requests) = start(fresh, None, move |filter, bridge| fill(filter, bridge, progress.as_ref()));
+        let (thread, requests) =
+            start(fresh, None, move |filter, bridge| fill(filter, bridge, progress.as_ref()));
         let served = self.serve(writer, requests, generation).await;
         let (filter, outcome) = thread.await.map_err(|_| SlateError::BrokenOff)?;
         served?;

@@ -47,7 +47,8 @@ mod tests {
         for shards in [1, 3, 16] {
             let mut counts = vec![0; 2 * shards as usize];
             for key in 0..10_000_u32 {
-                let (few, many) = (shard_of(&key.to_le_bytes(), shards), shard_of(&key.to_le_bytes(), 2 * shards));
+                let (few, many) =
+                    (shard_of(&key.to_le_bytes(), shards), shard_of(&key.to_le_bytes(), 2 * shards));
                 assert_eq!(few, many / 2);
                 counts[many as usize] += 1;
             }

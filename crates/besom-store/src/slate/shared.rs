@@ -119,6 +119,11 @@ impl<F: SlateFilter> Shared<F> {
         self.filter.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_full(&self) -> bool {
+        let filter = self.filter();
+        filter.len() >= filter.capacity()
+    }
+
     /// The number of false positives that wait for their repair.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -270,23 +275,30 @@ impl<F: SlateFilter> Shared<F> {
     /// Makes sure that the filter holds a key.
     async fn enter(&self, writer: &mut Writer, key: &Bytes, replay: &mut Replay) -> Result<(), SlateError> {
         for attempt in 0..3 {
-            let generation = writer.state.generation;
             let insert = |replay: &mut Replay| self.filter_mut().insert(&key[..], replay);
-            let error = match replay.drive(&self.db, generation, insert).await {
+            let step = match attempt {
+                // It is going to grow; that takes a thread.
+                0 if self.is_full() => Ok(Step::Scan),
+                _ => replay.drive(&self.db, writer.state.generation, insert).await,
+            };
+            let error = match step {
                 Ok(Step::Done(new)) => {
                     // No await since the filter has changed.
                     writer.doubts.ask(replay.changed());
                     replay.entered(key, new);
                     return Ok(());
                 }
-                // It wants to grow. All lists must be there then.
                 Ok(_) if attempt < 2 => {
+                    // All lists must be there then.
                     self.write_lists(writer, replay).await?;
-                    match attempt {
-                        0 => self.make_room(writer, key).await?,
-                        _ => self.rebuild(writer).await?,
+                    let done = match attempt {
+                        0 => self.make_room(writer, key).await,
+                        _ => self.rebuild(writer).await,
+                    };
+                    match done {
+                        Ok(()) => continue,
+                        Err(error) => error,
                     }
-                    continue;
                 }
                 Ok(_) => SlateError::BrokenOff,
                 Err(error) => error,
@@ -324,12 +336,7 @@ impl<F: SlateFilter> Shared<F> {
     }
 
     /// Takes the keys that have entered the filter out of it again, since they are not going to be stored. Gives back why.
-    async fn back_out(
-        &self,
-        writer: &mut Writer,
-        replay: &mut Replay,
-        why: SlateError,
-    ) -> SlateError {
+    async fn back_out(&self, writer: &mut Writer, replay: &mut Replay, why: SlateError) -> SlateError {
         let generation = writer.state.generation;
         replay.take();
         let mut failed = 0;

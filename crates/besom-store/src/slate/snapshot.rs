@@ -20,9 +20,9 @@ use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
 use uuid::Uuid;
 
+use super::SlateError;
 use super::rows::{Position, State};
 use super::shared::{Shared, SlateFilter};
-use super::SlateError;
 use super::stats::raise;
 
 /// The folder of snapshots in that of the database.
@@ -54,7 +54,9 @@ impl Name {
     /// What a name says; `None` if it is none of a snapshot.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let mut parts = name.strip_suffix(ENDING)?.split('-');
-        let mut number = || parts.next().filter(|part| part.len() == 16).and_then(|part| u64::from_str_radix(part, 16).ok());
+        let mut number = || {
+            parts.next().filter(|part| part.len() == 16).and_then(|part| u64::from_str_radix(part, 16).ok())
+        };
         let (writer, serial) = (number()?, number()?);
         let position = Position { epoch: number()?, count: number()? };
         let generation = number()?;
@@ -168,7 +170,8 @@ impl<F: SlateFilter> Shared<F> {
         }
         let admin = self.admin();
         for checkpoint in admin.list_checkpoints(None).await? {
-            let writer = checkpoint.name.as_deref().and_then(|name| name.strip_prefix(CHECKPOINT)?.parse().ok());
+            let writer =
+                checkpoint.name.as_deref().and_then(|name| name.strip_prefix(CHECKPOINT)?.parse().ok());
             let is_ours = writer.is_some_and(|writer: u64| writer <= epoch);
             if is_ours && !kept.iter().any(|name| name.checkpoint == checkpoint.id) {
                 admin.delete_checkpoint(checkpoint.id).await?;

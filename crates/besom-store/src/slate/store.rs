@@ -386,7 +386,9 @@ pub(super) fn check(key: &[u8], value: &[u8]) -> Result<(), SlateError> {
 }
 
 /// A range of keys as one of rows; `None` if it is empty.
-pub(super) fn data_range<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Option<(Bound<Bytes>, Bound<Bytes>)> {
+pub(super) fn data_range<K: AsRef<[u8]>>(
+    range: &impl RangeBounds<K>,
+) -> Option<(Bound<Bytes>, Bound<Bytes>)> {
     let row = |key: &K| rows::data(key.as_ref());
     let all = rows::all_data();
     let start = match range.start_bound() {

@@ -35,25 +35,25 @@ enum Fault {
 
 /// A bucket around another one.
 #[derive(Debug)]
-pub struct Bucket {
+pub(crate) struct Bucket {
     inner: Arc<dyn ObjectStore>,
     faults: Mutex<Faults>,
     /// Requests that read.
-    pub gets: AtomicU64,
+    pub(crate) gets: AtomicU64,
     /// Requests that write or list.
-    pub puts: AtomicU64,
-    pub failed: AtomicU64,
+    pub(crate) puts: AtomicU64,
+    pub(crate) failed: AtomicU64,
 }
 
 impl Bucket {
-    pub fn new(inner: Arc<dyn ObjectStore>) -> Arc<Self> {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Arc<Self> {
         let faults = Mutex::new(Faults { random: Random::new(0), one_in: 0 });
         let zero = || AtomicU64::new(0);
         Arc::new(Self { inner, faults, gets: zero(), puts: zero(), failed: zero() })
     }
 
     /// One request in `one_in` goes wrong from now on; none if 0.
-    pub fn fail(&self, seed: u64, one_in: u64) {
+    pub(crate) fn fail(&self, seed: u64, one_in: u64) {
         *self.faults.lock().unwrap() = Faults { random: Random::new(seed), one_in };
     }
 
@@ -134,7 +134,7 @@ impl ObjectStore for Bucket {
 }
 
 /// Settings for tests: quick flushes, small tables, so that levels and compactions are met.
-pub fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let mut settings = Settings {
         flush_interval: Some(Duration::from_millis(2)),
         manifest_poll_interval: Duration::from_millis(100),
@@ -155,16 +155,16 @@ pub fn settings() -> Settings {
 }
 
 /// Options for tests.
-pub fn options() -> SlateOptions {
+pub(crate) fn options() -> SlateOptions {
     SlateOptions::new().settings(settings()).reader_settings(DbReaderOptions::default())
 }
 
 /// Runs a test on a runtime with several threads.
-pub fn run<T>(test: impl Future<Output = T>) -> T {
+pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
 
 /// Whether the long versions of tests are wanted.
-pub fn is_full() -> bool {
+pub(crate) fn is_full() -> bool {
     std::env::var_os("BESOM_FULL").is_some()
 }

@@ -2,4 +2,7 @@
 #![cfg(feature = "slatedb")]
 
 mod bucket;
+mod failures;
 mod model;
+mod processes;
+mod snapshots;

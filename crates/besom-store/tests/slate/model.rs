@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use besom::testing::Random;
-use besom::{ExtensionFilter, TelescopingFilter};
+use besom::{BroomFilter, ExtensionFilter, TelescopingFilter};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
 use besom_store::slate::{Durability, Origin, SlateBatch, SlateFilter, SlateOptions, SlateStore};
 
@@ -108,4 +108,10 @@ fn a_store_is_a_map_with_a_telescoping_filter_that_grows() {
 fn a_store_is_a_map_with_an_extension_filter() {
     let filter = ExtensionFilter::builder().capacity(400).false_positive_rate(0.1).seed(7_u64);
     run(play(filter.build().unwrap(), 7, 400));
+}
+
+#[test]
+fn a_store_is_a_map_with_a_broom_filter_that_grows() {
+    let filter = BroomFilter::builder().capacity(40).growable().false_positive_rate(0.1).seed(8_u64);
+    run(play(filter.build().unwrap(), 8, 300));
 }
