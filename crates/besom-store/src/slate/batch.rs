@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use slatedb::bytes::Bytes;
 
 use super::SlateError;
-use super::shared::{Insertion, Operations};
 use super::store::check;
+use super::write::{Insertion, Operations};
 
 /// Insertions and removals that are made together, or not at all: see [`SlateStore::write`](super::SlateStore::write).
 ///

@@ -26,7 +26,7 @@ impl Doubts {
     /// Puts addresses in question.
     pub(super) fn ask(&mut self, addresses: impl IntoIterator<Item = u64>) {
         self.open.extend(addresses);
-        if self.open.iter().any(|address| self.closed.contains(address)) {
+        if self.closed.iter().any(|address| self.open.contains(address)) {
             self.open.append(&mut self.closed);
             self.unexplained = 0;
         }

@@ -137,6 +137,12 @@ impl Lists {
 #[derive(Debug)]
 pub(super) struct Before(Vec<(u64, Option<List>)>);
 
+impl Before {
+    pub(super) fn addresses(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|&(address, _)| address)
+    }
+}
+
 /// What happens to one list.
 enum Step<'k> {
     Push(&'k [u8]),

@@ -23,6 +23,7 @@ mod error;
 mod lists;
 mod options;
 mod reader;
+mod repair;
 mod replay;
 mod rows;
 mod settle;
@@ -31,6 +32,7 @@ mod shared;
 mod snapshot;
 mod stats;
 mod store;
+mod write;
 
 pub use batch::SlateBatch;
 pub use error::SlateError;

@@ -147,7 +147,7 @@ impl<F: SlateFilter> SlateReader<F> {
         match step {
             Ok(Step::Done(Adaptation::NotFalsePositive)) if !view.contains(key) => {}
             Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => {
-                raise(&self.counters.denied)
+                raise(&self.counters.denied);
             }
             Ok(Step::Done(_)) => raise(&self.counters.adaptations),
             Ok(Step::Planned | Step::Scan) | Err(_) => raise(&self.counters.failed_repairs),

@@ -51,6 +51,8 @@ pub(super) struct Replay {
     planned: Option<Lists>,
     /// What the operation that is running has changed, as it was before.
     before: Option<Before>,
+    /// The addresses that the last operation has changed.
+    latest: Vec<u64>,
     /// How many lists were fetched.
     fetched: u64,
     /// Keys that the filter has taken in.
@@ -79,6 +81,7 @@ impl Replay {
             needed: Vec::new(),
             planned: None,
             before: None,
+            latest: Vec::new(),
             fetched: 0,
             entered: Vec::new(),
             ahead: false,
@@ -105,6 +108,11 @@ impl Replay {
         if new {
             self.entered.push(key.clone());
         }
+    }
+
+    /// The addresses that the operation which came to its end last has changed.
+    pub(super) fn latest(&self) -> &[u64] {
+        &self.latest
     }
 
     /// The keys that the filter has taken in, each once.
@@ -162,8 +170,10 @@ impl Replay {
     ) -> Result<Step<T>, SlateError> {
         loop {
             let outcome = operation(self);
-            if let Some(before) = self.before.take().filter(|_| outcome.is_err()) {
-                self.lists.take_back(before);
+            self.latest.clear();
+            match self.before.take() {
+                Some(before) if outcome.is_err() => self.lists.take_back(before),
+                before => self.latest.extend(before.iter().flat_map(Before::addresses)),
             }
             match outcome {
                 Ok(outcome) => return Ok(Step::Done(outcome)),

@@ -10,9 +10,10 @@ use slatedb::{Db, DbIterator, WriteHandle};
 
 use super::bridge;
 use super::rows::{self, Append, Position, State};
-use super::shared::{Insertion, Operations, Shared, SlateFilter};
+use super::shared::{Shared, SlateFilter};
 use super::snapshot::{self, Published};
 use super::stats::raise;
+use super::write::{Insertion, Operations};
 use super::{Durability, SlateBatch, SlateError, SlateOptions, SlateStats};
 
 /// A SlateDB database behind an adaptive filter, with the reverse map inside: the only writer of a bucket.

@@ -5,4 +5,6 @@ mod bucket;
 mod failures;
 mod model;
 mod processes;
+#[cfg(feature = "s3-test")]
+mod s3;
 mod snapshots;
