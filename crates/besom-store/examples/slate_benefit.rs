@@ -21,8 +21,8 @@ use besom_store::slate::slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
 use besom_store::slate::slatedb::object_store::path::Path;
 use besom_store::slate::slatedb::object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result as Answer,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as Answer,
 };
 use besom_store::slate::slatedb::{Db, MergeOperator, MergeOperatorError};
 use besom_store::slate::{Durability, SlateBatch, SlateFilter, SlateOptions, SlateStore};
@@ -66,7 +66,11 @@ impl ObjectStore for Counted {
         self.inner.put_opts(at, payload, options).await
     }
 
-    async fn put_multipart_opts(&self, at: &Path, options: PutMultipartOptions) -> Answer<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> Answer<Box<dyn MultipartUpload>> {
         self.puts.fetch_add(1, Relaxed);
         self.inner.put_multipart_opts(at, options).await
     }
@@ -176,7 +180,8 @@ struct Bench {
 
 impl Bench {
     fn settings() -> Settings {
-        let garbage = GarbageCollectorOptions { boundary_files_enabled: false, ..GarbageCollectorOptions::default() };
+        let garbage =
+            GarbageCollectorOptions { boundary_files_enabled: false, ..GarbageCollectorOptions::default() };
         Settings {
             garbage_collector_options: Some(garbage),
             l0_max_ssts: 64,
@@ -187,7 +192,10 @@ impl Bench {
     }
 
     fn cache() -> Arc<MokaCache> {
-        Arc::new(MokaCache::new_with_opts(MokaCacheOptions { max_capacity: CACHE_BYTES, ..Default::default() }))
+        Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
+            max_capacity: CACHE_BYTES,
+            ..Default::default()
+        }))
     }
 
     async fn guarded<F: SlateFilter>(&self, filter: F) -> Result<SlateStore<F>, Failure> {
@@ -276,19 +284,25 @@ impl Bench {
         let telescoping = || TelescopingFilter::builder().capacity(capacity).seed(1_u64).build();
         let store = self.guarded(telescoping()?).await?;
         self.load(&store).await?;
-        let bits = store.stats().await.bits_per_key;
+        let bits = store.metrics().bits_per_key;
         store.close().await?;
         // Compaction goes on for a while.
         let db = self.unguarded().await?;
         tokio::time::sleep(Duration::from_secs(10)).await;
         let manifest = db.manifest();
         let tables = (manifest.l0().len(), manifest.compacted().len());
-        eprintln!("{} tables at level 0, {} sorted runs; filters of {bits:.2} bits per key", tables.0, tables.1);
-        println!("| filter | reads per 10^6 | GETs per 10^6 | $ per 10^6 | µs per query | attack: reads per query | GETs |");
+        eprintln!(
+            "{} tables at level 0, {} sorted runs; filters of {bits:.2} bits per key",
+            tables.0, tables.1
+        );
+        println!(
+            "| filter | reads per 10^6 | GETs per 10^6 | $ per 10^6 | µs per query | attack: reads per query | GETs |"
+        );
         println!("|---|---|---|---|---|---|---|");
         self.run("none", Contender::<TelescopingFilter>::Unfiltered(db)).await?;
-        let mut bloom =
-            fastbloom::BloomFilter::with_num_bits((bits * self.keys as f64) as usize).seed(&1).expected_items(capacity);
+        let mut bloom = fastbloom::BloomFilter::with_num_bits((bits * self.keys as f64) as usize)
+            .seed(&1)
+            .expected_items(capacity);
         (0..self.keys).for_each(|key| drop(bloom.insert(&member(key)[..])));
         self.run("fastbloom", Contender::<TelescopingFilter>::Bloom(self.unguarded().await?, bloom)).await?;
         self.run("telescoping", Contender::Guarded(self.guarded(telescoping()?).await?)).await?;

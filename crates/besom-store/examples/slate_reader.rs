@@ -25,7 +25,8 @@ fn bucket(folder: &str) -> Result<Arc<dyn ObjectStore>, Box<dyn Error>> {
 
 fn options() -> SlateOptions {
     // A folder cannot replace an object on a condition; a bucket can, and needs no settings of its own.
-    let garbage = GarbageCollectorOptions { boundary_files_enabled: false, ..GarbageCollectorOptions::default() };
+    let garbage =
+        GarbageCollectorOptions { boundary_files_enabled: false, ..GarbageCollectorOptions::default() };
     let settings = Settings {
         garbage_collector_options: Some(garbage),
         l0_max_ssts: 64,
@@ -42,7 +43,8 @@ async fn write(folder: &str) -> Result<(), Box<dyn Error>> {
     println!("writer: the filter comes from {:?}", store.origin());
     for round in 0..5_u32 {
         let mut batch = SlateBatch::new();
-        (0..1000_u32).for_each(|word| batch.insert(format!("word {round} {word}").as_bytes(), &word.to_le_bytes()));
+        (0..1000_u32)
+            .for_each(|word| batch.insert(format!("word {round} {word}").as_bytes(), &word.to_le_bytes()));
         store.write(batch).await?;
         let published = store.publish().await?;
         println!("writer: {} words, snapshot of {} bytes", (round + 1) * 1000, published.bytes);
@@ -68,10 +70,10 @@ async fn read(folder: &str) -> Result<(), Box<dyn Error>> {
         for absent in 0..10_000 {
             assert!(reader.get(format!("no word {absent}").as_bytes()).await?.is_none());
         }
-        let stats = reader.stats();
+        let stats = reader.metrics();
         println!(
             "reader: {found} of 5 rounds; {} queries, {} reads avoided, {} in vain, {} repaired",
-            stats.queries, stats.negatives, stats.false_positives, stats.adaptations
+            stats.queries, stats.reads_avoided, stats.false_positives, stats.adaptations
         );
         tokio::time::sleep(Duration::from_millis(250)).await;
         reader.refresh().await?;

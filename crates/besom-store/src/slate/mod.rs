@@ -8,7 +8,7 @@
 //! | more than one writer: which database a key belongs to | [`shard_of`] |
 //! | several operations in one | [`SlateBatch`] |
 //! | what can be chosen | [`SlateOptions`], [`Durability`] |
-//! | what is counted | [`SlateStats`] |
+//! | what is counted | [`SlateMetrics`] |
 //!
 //! The operations are those of every guard, but they are awaited. Nothing is awaited where the filter settles the matter:
 //! only a possible positive waits for the bucket. `docs/object-storage.md` describes what is in the bucket, what it costs,
@@ -21,6 +21,7 @@ mod bridge;
 mod doubts;
 mod error;
 mod lists;
+mod metrics;
 mod options;
 mod reader;
 mod repair;
@@ -30,17 +31,16 @@ mod settle;
 mod shard;
 mod shared;
 mod snapshot;
-mod stats;
 mod store;
 mod write;
 
 pub use batch::SlateBatch;
 pub use error::SlateError;
+pub use metrics::SlateMetrics;
 pub use options::{Durability, SlateOptions};
 pub use reader::SlateReader;
 pub use rows::Position;
 pub use shard::shard_of;
 pub use shared::SlateFilter;
 pub use snapshot::Published;
-pub use stats::SlateStats;
 pub use store::{Origin, Rows, SlateStore};

@@ -13,13 +13,13 @@ use slatedb::object_store::path::Path;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode};
 
+use super::metrics::{Counters, raise};
 use super::replay::{Replay, Step};
 use super::rows::{self, Append, Position, State};
 use super::shared::SlateFilter;
 use super::snapshot::{self, Name};
-use super::stats::{Counters, raise};
 use super::store::{Rows, data_range};
-use super::{SlateError, SlateOptions, SlateStats};
+use super::{SlateError, SlateMetrics, SlateOptions};
 
 /// How often a reader looks again if a snapshot was cleared out while it was being opened.
 const ATTEMPTS: usize = 4;
@@ -120,7 +120,7 @@ impl<F: SlateFilter> SlateReader<F> {
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, SlateError> {
         let view = self.view();
         if !view.contains(key) {
-            raise(&self.counters.negatives);
+            raise(&self.counters.reads_avoided);
             return Ok(None);
         }
         let start = Instant::now();
@@ -150,7 +150,7 @@ impl<F: SlateFilter> SlateReader<F> {
                 raise(&self.counters.denied);
             }
             Ok(Step::Done(_)) => raise(&self.counters.adaptations),
-            Ok(Step::Planned | Step::Scan) | Err(_) => raise(&self.counters.failed_repairs),
+            Ok(Step::Planned | Step::Scan) | Err(_) => raise(&self.counters.failed_adaptations),
         }
     }
 
@@ -205,11 +205,16 @@ impl<F: SlateFilter> SlateReader<F> {
         Ok(Rows(Some(self.view().db.scan(range).await?)))
     }
 
-    /// What was counted since this reader was opened.
-    pub fn stats(&self) -> SlateStats {
+    /// What was counted since this reader was opened, and how its filter is now.
+    pub fn metrics(&self) -> SlateMetrics {
         let view = self.view();
         let (keys, bits_per_key) = view.filter_read(|filter| (filter.len(), filter.stats().bits_per_key()));
-        SlateStats { keys, bits_per_key, snapshot_age: Some(view.since.elapsed()), ..self.counters.stats() }
+        SlateMetrics {
+            keys,
+            bits_per_key,
+            snapshot_age: Some(view.since.elapsed()),
+            ..self.counters.metrics()
+        }
     }
 }
 

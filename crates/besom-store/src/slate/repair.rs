@@ -7,9 +7,9 @@ use slatedb::WriteBatch;
 use slatedb::bytes::Bytes;
 
 use super::SlateError;
+use super::metrics::raise;
 use super::replay::{Paused, Replay, Step};
 use super::shared::{Shared, SlateFilter, Writer};
-use super::stats::raise;
 
 /// False positives that wait for their repair, at most.
 const MAX_WAITING: usize = 256;
@@ -24,7 +24,7 @@ impl<F: SlateFilter> Shared<F> {
             if waiting.len() < MAX_WAITING {
                 waiting.push(Bytes::copy_from_slice(key));
             } else {
-                raise(&self.counters.failed_repairs);
+                raise(&self.counters.failed_adaptations);
             }
         }
         if let Ok(mut writer) = self.writer.try_lock() {
@@ -41,17 +41,20 @@ impl<F: SlateFilter> Shared<F> {
         for key in waiting {
             match self.adapt(writer, &key).await {
                 Ok(Adaptation::NotFalsePositive) if !self.filter().contains(&key[..]) => {}
-                Ok(Adaptation::NotFalsePositive | Adaptation::Unfixable) => {
-                    // One answer is no reason to take a key out of the filter. It may also have been stored since.
-                    raise(&self.counters.denied);
-                    writer.suspects += 1;
+                // It may have been stored since. If not, one answer is no reason to take it out of the filter.
+                Ok(Adaptation::NotFalsePositive) => {
+                    if matches!(self.look_up(&key).await, Ok(None)) {
+                        raise(&self.counters.denied);
+                        writer.suspects += 1;
+                    }
                 }
+                Ok(Adaptation::Unfixable) => raise(&self.counters.denied),
                 Ok(_) => raise(&self.counters.adaptations),
                 Err(error) => {
                     if let SlateError::Inconsistent { address, .. } = error {
                         writer.doubts.ask([address]);
                     }
-                    raise(&self.counters.failed_repairs);
+                    raise(&self.counters.failed_adaptations);
                     self.note(error);
                 }
             }

@@ -1,17 +1,18 @@
 //! The ways back: filter and lists brought into step again, and work on the whole filter.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use besom::{AdaptiveError, Resync};
+use besom::{AdaptiveError, BuildError, Resync};
 use slatedb::WriteBatch;
 use slatedb::bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::bridge::{self, Bridge, Request};
+use super::metrics::raise;
 use super::options::Progress;
 use super::replay::Paused;
 use super::shared::{Shared, SlateFilter, Writer};
-use super::stats::raise;
 use super::{SlateError, rows};
 
 /// Keys between two reports of progress.
@@ -51,6 +52,7 @@ impl<F: SlateFilter> Shared<F> {
             // It takes a scan to answer, and with a scan the filter can be built anew; so for answers yet to be invented.
             _ => writer.doubts.lost = true,
         }
+        self.counters.slots_in_question.store(writer.doubts.slots() as u64, Relaxed);
         Ok(())
     }
 
@@ -109,11 +111,7 @@ impl<F: SlateFilter> Shared<F> {
 
     /// Builds the filter anew from the stored keys, with lists of a new generation. Repairs are forgotten.
     pub(super) async fn rebuild(&self, writer: &mut Writer) -> Result<(), SlateError> {
-        let fresh = self.filter().emptied().map_err(|error| match error {
-            besom::BuildError::OutOfMemory { bytes } => SlateError::OutOfMemory { bytes },
-            // The same parameters were accepted when the filter was built.
-            _ => SlateError::OutOfMemory { bytes: 0 },
-        })?;
+        let fresh = self.filter().emptied().map_err(out_of_memory)?;
         self.rebuild_as(writer, fresh).await?;
         Ok(())
     }
@@ -144,8 +142,12 @@ impl<F: SlateFilter> Shared<F> {
         writer.doubts.settle();
         writer.suspects = 0;
         raise(&self.counters.rebuilds);
+        self.counters.slots_in_question.store(0, Relaxed);
+        let seconds = start_time.elapsed().as_secs_f64();
+        #[cfg(feature = "tracing")]
+        tracing::info!(target: "besom_store", keys, seconds, "the filter was built anew");
         self.sweep(writer).await?;
-        Ok((keys, start_time.elapsed().as_secs_f64()))
+        Ok((keys, seconds))
     }
 
     /// Deletes the lists of other generations.
@@ -161,6 +163,15 @@ impl<F: SlateFilter> Shared<F> {
             }
         }
         Ok(())
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+pub(super) fn out_of_memory(error: BuildError) -> SlateError {
+    match error {
+        BuildError::OutOfMemory { bytes } => SlateError::OutOfMemory { bytes },
+        // The same parameters were accepted when the filter was built.
+        _ => SlateError::OutOfMemory { bytes: 0 },
     }
 }
 

@@ -7,20 +7,20 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use besom::format::Persist;
 use besom::Adaptive;
+use besom::format::Persist;
 use slatedb::bytes::Bytes;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::path::Path;
 use slatedb::{Db, WriteBatch, WriteHandle};
 
 use super::doubts::Doubts;
+use super::metrics::{Counters, raise};
 use super::replay::Replay;
 use super::rows::State;
 use super::snapshot::Publisher;
-use super::stats::{Counters, raise};
 use super::{SlateError, SlateOptions, rows};
 
 /// Filters that a store on object storage can be guarded by: adaptive ones that last.
@@ -43,6 +43,8 @@ pub(super) struct Shared<F> {
     pub(super) waiting: Mutex<Vec<Bytes>>,
     pub(super) counters: Counters,
     pub(super) publisher: tokio::sync::Mutex<Publisher>,
+    /// When the last snapshot was published.
+    published: Mutex<Option<Instant>>,
     fault: Mutex<Option<SlateError>>,
 }
 
@@ -79,6 +81,7 @@ impl<F: SlateFilter> Shared<F> {
             waiting: Mutex::default(),
             counters: Counters::new(),
             publisher: tokio::sync::Mutex::default(),
+            published: Mutex::default(),
             fault: Mutex::default(),
         }
     }
@@ -102,8 +105,19 @@ impl<F: SlateFilter> Shared<F> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    pub(super) fn snapshot_age(&self) -> Option<Duration> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
+    }
+
+    pub(super) fn has_published(&self) {
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        raise(&self.counters.snapshots);
+    }
+
     /// Remembers a failure that fails no operation.
     pub(super) fn note(&self, error: SlateError) {
+        #[cfg(feature = "tracing")]
+        tracing::warn!(target: "besom_store", %error, "a failure that fails no operation");
         *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
     }
 
@@ -155,7 +169,7 @@ impl<F: SlateFilter> Shared<F> {
         let written = self.db.write(std::mem::take(batch)).await;
         self.spent(start);
         let handle = written?;
-        raise(&self.counters.writes);
+        raise(&self.counters.commits);
         writer.doubts.forget(addresses, before);
         Ok(handle)
     }

@@ -11,7 +11,6 @@
 //! this state from being collected. The file's own generation number is `count` once more.
 
 use std::fmt;
-use std::time::Instant;
 
 use besom::format::{ReadOptions, WriteOptions};
 use slatedb::admin::{Admin, AdminBuilder};
@@ -23,7 +22,6 @@ use uuid::Uuid;
 use super::SlateError;
 use super::rows::{Position, State};
 use super::shared::{Shared, SlateFilter};
-use super::stats::raise;
 
 /// The folder of snapshots in that of the database.
 const FOLDER: &str = "filter";
@@ -121,7 +119,6 @@ pub struct Published {
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     serial: u64,
-    pub(super) last: Option<Instant>,
 }
 
 impl<F: SlateFilter> Shared<F> {
@@ -150,8 +147,7 @@ impl<F: SlateFilter> Shared<F> {
         let file = written.map_err(|source| SlateError::Snapshot { name: name.to_string(), source })?;
         let bytes = file.len();
         self.objects.put(&name.path(&self.path), file.into()).await?;
-        publisher.last = Some(Instant::now());
-        raise(&self.counters.snapshots);
+        self.has_published();
         if let Err(error) = self.clear_out(epoch).await {
             // What is left is cleared out with the next snapshot.
             self.note(error);

@@ -9,12 +9,13 @@ use slatedb::object_store::path::Path;
 use slatedb::{Db, DbIterator, WriteHandle};
 
 use super::bridge;
+use super::metrics::raise;
 use super::rows::{self, Append, Position, State};
+use super::settle::out_of_memory;
 use super::shared::{Shared, SlateFilter};
 use super::snapshot::{self, Published};
-use super::stats::raise;
 use super::write::{Insertion, Operations};
-use super::{Durability, SlateBatch, SlateError, SlateOptions, SlateStats};
+use super::{Durability, SlateBatch, SlateError, SlateMetrics, SlateOptions};
 
 /// A SlateDB database behind an adaptive filter, with the reverse map inside: the only writer of a bucket.
 ///
@@ -47,7 +48,7 @@ use super::{Durability, SlateBatch, SlateError, SlateOptions, SlateStats};
 /// An error of the database means "done or not done". Whatever fails, and whichever future is dropped at whatever moment,
 /// no stored key is ever rejected; a key that is left behind in the filter costs reads in vain, no more. Filter and lists
 /// that have lost step are brought back with the next write or repair; [`restore`](Self::restore) does it at once.
-/// A failure on the filter's side never fails a `get` that has its answer: [`stats`](Self::stats) counts it,
+/// A failure on the filter's side never fails a `get` that has its answer: [`metrics`](Self::metrics) counts it,
 /// [`take_fault`](Self::take_fault) tells it.
 ///
 /// Another writer that opens the same database fences this one: from then on its operations fail, and
@@ -88,7 +89,7 @@ pub enum Origin {
 impl<F: SlateFilter> SlateStore<F> {
     /// Opens the database at this path of the bucket, or creates it, and becomes its writer.
     ///
-    /// `filter` is an empty one. It is used if there is no snapshot of exactly the state that the database is in: then all
+    /// `filter` is an empty one (of another, only the parameters are taken). It is used if there is no snapshot of exactly the state that the database is in: then all
     /// keys are read, and the reverse map is written anew. With such a snapshot the filter is what it was, and `filter` is
     /// dropped.
     ///
@@ -139,7 +140,7 @@ impl<F: SlateFilter> SlateStore<F> {
             None => (None, None),
         };
         let state = found.unwrap_or_default();
-        let is_loaded = loaded.is_some();
+        let filter = if filter.is_empty() { filter } else { filter.emptied().map_err(out_of_memory)? };
         // An empty filter would reject what is stored, but nobody asks it before it is filled.
         let (first, template) = match loaded {
             Some(loaded) => (loaded, None),
@@ -160,7 +161,6 @@ impl<F: SlateFilter> SlateStore<F> {
                 }
             }
         };
-        debug_assert_eq!(is_loaded, origin == Origin::Snapshot);
         Ok(Self { shared: Arc::new(shared), origin })
     }
 
@@ -186,7 +186,7 @@ impl<F: SlateFilter> SlateStore<F> {
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, SlateError> {
         let shared = &*self.shared;
         if !self.contains(key) {
-            raise(&shared.counters.negatives);
+            raise(&shared.counters.reads_avoided);
             return Ok(None);
         }
         let found = shared.look_up(key).await?;
@@ -342,15 +342,20 @@ impl<F: SlateFilter> SlateStore<F> {
         }
     }
 
-    /// What was counted since this store was opened.
-    pub async fn stats(&self) -> SlateStats {
-        let snapshot_age = self.shared.publisher.lock().await.last.map(|at| at.elapsed());
-        let slots_in_question = self.shared.writer.lock().await.doubts.slots();
-        let stats = self.shared.counters.stats();
+    /// What was counted since this store was opened, and how its filter is now.
+    #[must_use]
+    pub fn metrics(&self) -> SlateMetrics {
         let filter = self.shared.filter();
         let (keys, bits_per_key) = (filter.len(), filter.stats().bits_per_key());
-        let waiting_repairs = self.shared.waiting();
-        SlateStats { snapshot_age, slots_in_question, waiting_repairs, keys, bits_per_key, ..stats }
+        drop(filter);
+        let (waiting_adaptations, snapshot_age) = (self.shared.waiting(), self.shared.snapshot_age());
+        SlateMetrics {
+            snapshot_age,
+            waiting_adaptations,
+            keys,
+            bits_per_key,
+            ..self.shared.counters.metrics()
+        }
     }
 
     /// Which state the database is in. Positions that are not durable yet may be taken again after a crash.

@@ -1,12 +1,11 @@
 //! Insertions and removals: the filter takes a key in before it is written, and lets it go after that.
 
-use besom::Adaptive;
 use slatedb::bytes::Bytes;
 use slatedb::{WriteBatch, WriteHandle};
 
+use super::metrics::raise;
 use super::replay::{Replay, Step};
 use super::shared::{Shared, SlateFilter, Writer};
-use super::stats::raise;
 use super::{SlateError, rows};
 
 /// What a batch does.

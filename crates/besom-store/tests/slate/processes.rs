@@ -167,7 +167,7 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
                 "kill {kill}: neither what was acknowledged nor the batch with it"
             );
             store.verify().await.unwrap();
-            assert_eq!(store.stats().await.keys, found.len());
+            assert_eq!(store.metrics().keys, found.len());
             for (key, value) in &found {
                 let got = store.get(&key.to_le_bytes()).await.unwrap();
                 assert_eq!(got.as_deref(), Some(&value.to_le_bytes()[..]));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use besom::TelescopingFilter;
 use besom::testing::Random;
 use besom_store::slate::{Durability, Origin, SlateReader, SlateStore};
-use hyper::service::{Service, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use object_store::ObjectStore;
@@ -41,7 +41,7 @@ async fn serve(root: &Path) -> SocketAddr {
                     } else {
                         None
                     };
-                    service.call(request).await
+                    service.call(request.map(s3s::Body::from)).await
                 }
             });
             tokio::spawn(async move {
@@ -66,7 +66,13 @@ fn bucket(address: SocketAddr) -> Arc<dyn ObjectStore> {
 }
 
 fn template() -> TelescopingFilter {
-    TelescopingFilter::builder().capacity(50).growable().false_positive_rate(0.05).seed(1_u64).build().unwrap()
+    TelescopingFilter::builder()
+        .capacity(50)
+        .growable()
+        .false_positive_rate(0.05)
+        .seed(1_u64)
+        .build()
+        .unwrap()
 }
 
 #[test]
@@ -97,12 +103,12 @@ fn a_store_and_a_reader_over_the_s3_protocol() {
         for absent in 1000..1500_u64 {
             assert_eq!(reader.get(&absent.to_le_bytes()).await.unwrap(), None);
         }
-        assert!(reader.stats().adaptations > 0);
+        assert!(reader.metrics().adaptations > 0);
         store.close().await.unwrap();
         let store = open().await.unwrap();
         assert_eq!(store.origin(), Origin::Snapshot);
         store.verify().await.unwrap();
-        assert_eq!(store.stats().await.keys, model.len());
+        assert_eq!(store.metrics().keys, model.len());
         // Another writer takes over; conditional puts are what fences the old one.
         let new = open().await.unwrap();
         new.insert(b"new", b"writer").await.unwrap();
