@@ -1,8 +1,10 @@
 //! What a filter saves in front of a bucket: requests, and their price.
 //!
 //! ```sh
-//! cargo run --profile dev -p besom-store --features slatedb --example slate_benefit -- 1000000 5000000
+//! cargo run --profile dev -p besom-store --features slatedb --example slate_benefit -- 1000000 5000000 8
 //! ```
+//!
+//! The arguments are keys, queries, and megabytes of cache.
 //!
 //! Keys that are stored, then queries for others: Zipf(1.1) ones first, then those of an attacker who repeats whatever got
 //! through. Counted are the look-ups that reach the database, and the requests that reach the bucket, repairs included.
@@ -34,8 +36,6 @@ type Failure = Box<dyn Error>;
 const GET_PRICE: f64 = 0.0004 / 1000.0;
 const PUT_PRICE: f64 = 0.005 / 1000.0;
 
-/// The cache of blocks, indexes and filters of tables.
-const CACHE_BYTES: u64 = 8 << 20;
 const VALUE_BYTES: usize = 100;
 /// Keys that are asked for and not stored.
 const UNIVERSE: usize = 1 << 22;
@@ -176,6 +176,8 @@ struct Bench {
     keys: u64,
     queries: usize,
     zipf: Zipf,
+    /// The cache of blocks, indexes and filters of tables, in bytes.
+    cache: u64,
 }
 
 impl Bench {
@@ -191,9 +193,9 @@ impl Bench {
         }
     }
 
-    fn cache() -> Arc<MokaCache> {
+    fn cache(&self) -> Arc<MokaCache> {
         Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
-            max_capacity: CACHE_BYTES,
+            max_capacity: self.cache,
             ..Default::default()
         }))
     }
@@ -201,7 +203,7 @@ impl Bench {
     async fn guarded<F: SlateFilter>(&self, filter: F) -> Result<SlateStore<F>, Failure> {
         let options = SlateOptions::new().settings(Self::settings()).durability(Durability::Buffered);
         let start = Instant::now();
-        let options = options.cache(Self::cache(), 1);
+        let options = options.cache(self.cache(), 1);
         let store = SlateStore::open("db", self.bucket.clone(), filter, options).await?;
         eprintln!("opened in {:?}, filter from {:?}", start.elapsed(), store.origin());
         Ok(store)
@@ -209,7 +211,7 @@ impl Bench {
 
     async fn unguarded(&self) -> Result<Db, Failure> {
         let builder = Db::builder("db", self.bucket.clone()).with_settings(Self::settings());
-        Ok(builder.with_merge_operator(Arc::new(Append)).with_db_cache(Self::cache(), 1).build().await?)
+        Ok(builder.with_merge_operator(Arc::new(Append)).with_db_cache(self.cache(), 1).build().await?)
     }
 
     async fn load<F: SlateFilter>(&self, store: &SlateStore<F>) -> Result<(), Failure> {
@@ -303,7 +305,9 @@ impl Bench {
         let mut bloom = fastbloom::BloomFilter::with_num_bits((bits * self.keys as f64) as usize)
             .seed(&1)
             .expected_items(capacity);
-        (0..self.keys).for_each(|key| drop(bloom.insert(&member(key)[..])));
+        for key in 0..self.keys {
+            bloom.insert(&member(key)[..]);
+        }
         self.run("fastbloom", Contender::<TelescopingFilter>::Bloom(self.unguarded().await?, bloom)).await?;
         self.run("telescoping", Contender::Guarded(self.guarded(telescoping()?).await?)).await?;
         let extension = ExtensionFilter::builder().capacity(capacity).seed(1_u64).build()?;
@@ -316,12 +320,12 @@ impl Bench {
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default: u64| arguments.next().map_or(Ok(default), |text| text.parse());
-    let (keys, queries) = (number(1_000_000)?, number(5_000_000)? as usize);
+    let (keys, queries, cache) = (number(1_000_000)?, number(5_000_000)? as usize, number(8)? << 20);
     let folder = tempfile::tempdir()?;
     let inner = LocalFileSystem::new_with_prefix(folder.path())?;
     let bucket = Arc::new(Counted { inner, gets: AtomicU64::new(0), puts: AtomicU64::new(0) });
-    let bench = Bench { bucket, keys, queries, zipf: Zipf::new(UNIVERSE) };
+    let bench = Bench { bucket, keys, queries, zipf: Zipf::new(UNIVERSE), cache };
     let megabytes = keys as f64 * (1 + 16 + VALUE_BYTES) as f64 / 1e6;
-    eprintln!("{keys} keys, {megabytes:.0} MB of data, {} MB of cache, {queries} queries", CACHE_BYTES >> 20);
+    eprintln!("{keys} keys, {megabytes:.0} MB of data, {} MB of cache, {queries} queries", cache >> 20);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(bench.all())
 }

@@ -202,20 +202,22 @@ pub(super) async fn row_chunk(
     Ok(chunk)
 }
 
-/// The first rows of a range, as a batch that deletes them; `None` if there are none.
+/// The first rows of a range, as a batch that deletes them, and where the rest begins; `None` if there are none. What was
+/// deleted is not passed again: its marks are slow to walk over.
 pub(super) async fn deletions(
     source: &(impl DbReadOps + Sync),
     range: std::ops::Range<Bytes>,
-) -> Result<Option<WriteBatch>, SlateError> {
+) -> Result<Option<(WriteBatch, Bytes)>, SlateError> {
     if range.start >= range.end {
         return Ok(None);
     }
     let mut found = source.scan_with_options(range, &scanning()).await?;
-    let (mut batch, mut rows) = (WriteBatch::new(), 0);
+    let (mut batch, mut rows, mut last) = (WriteBatch::new(), 0, None);
     while rows < CHUNK {
         let Some(row) = found.next().await? else { break };
         batch.delete(&row.key);
-        rows += 1;
+        (rows, last) = (rows + 1, Some(row.key));
     }
-    Ok((rows > 0).then_some(batch))
+    // The least key that is greater.
+    Ok(last.map(|last| (batch, [&last[..], &[0]].concat().into())))
 }

@@ -157,9 +157,10 @@ impl<F: SlateFilter> Shared<F> {
             rows::lists_begin()..rows::list(current, 0),
             rows::lists_end(current)..rows::lists_end(u64::MAX),
         ];
-        for range in ranges {
-            while let Some(batch) = bridge::deletions(&self.db, range.clone()).await? {
+        for mut range in ranges {
+            while let Some((batch, rest)) = bridge::deletions(&self.db, range.clone()).await? {
                 self.commit(writer, batch, &[]).await?;
+                range.start = rest;
             }
         }
         Ok(())

@@ -87,15 +87,16 @@ async fn write_until_closed(store: &Store, model: Model, random: &mut Random) ->
 #[test]
 fn a_bucket_that_fails_before_or_after_acting_loses_nothing() {
     run(async {
-        let rounds = if is_full() { 200 } else { 25 };
+        let rounds = if is_full() { 200 } else { 20 };
         let bucket = Bucket::new(Arc::new(InMemory::new()));
         let (mut random, mut states) = (Random::new(3), [Model::new(), Model::new()]);
         let mut closed = 0;
         for round in 0..rounds {
             bucket.fail(0, 0);
-            let store = Store::open("db", bucket.clone(), template(round), failing(random.below(2) as u32))
-                .await
-                .unwrap();
+            let store =
+                Store::open("db", bucket.clone(), template(round), failing(u32::from(random.one_in(6))))
+                    .await
+                    .unwrap();
             let found = stored(&store).await;
             assert!(states.contains(&found), "neither what was acknowledged nor what was under way");
             store.verify().await.unwrap();
