@@ -40,6 +40,9 @@ impl<F: SlateFilter> Shared<F> {
         if writer.doubts.lost || writer.doubts.open().is_empty() {
             return Ok(());
         }
+        // A batch whose future was dropped may still be on its way. Batches are written in their order, so it has arrived when
+        // this one has.
+        self.commit(writer, WriteBatch::new(), &[]).await?;
         let addresses: Vec<u64> = writer.doubts.open().iter().copied().collect();
         let (resync, _) =
             self.write_first(writer, |filter, replay| filter.resync(&addresses, replay)).await?;
@@ -120,7 +123,8 @@ impl<F: SlateFilter> Shared<F> {
     /// seconds it took.
     pub(super) async fn rebuild_as(&self, writer: &mut Writer, fresh: F) -> Result<(u64, f64), SlateError> {
         let start_time = Instant::now();
-        // Reserved first: a rebuilding that is broken off leaves lists behind that are never taken for another one's.
+        // The number of the lists is reserved first: a rebuilding that is broken off leaves lists behind that are never taken for another one's.
+        // And all that was written before is in the scan then, dropped futures included.
         writer.state.highest += 1;
         let generation = writer.state.highest;
         self.commit(writer, WriteBatch::new(), &[]).await?;

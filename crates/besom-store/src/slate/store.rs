@@ -208,6 +208,7 @@ impl<F: SlateFilter> SlateStore<F> {
         let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
         let (previous, handle) = {
             let mut writer = self.shared.writer.lock().await;
+            self.shared.settle(&mut writer).await;
             let previous = if self.contains(&key) { self.shared.look_up(&key).await? } else { None };
             let insertions = vec![Insertion { key, value, known: previous.is_some() }];
             let operations = Operations { insertions, removals: Vec::new() };
@@ -228,6 +229,7 @@ impl<F: SlateFilter> SlateStore<F> {
         }
         let (previous, handle) = {
             let mut writer = self.shared.writer.lock().await;
+            self.shared.settle(&mut writer).await;
             let Some(previous) = self.shared.look_up(key).await? else { return Ok(None) };
             let removals = vec![Bytes::copy_from_slice(key)];
             let operations = Operations { insertions: Vec::new(), removals };
@@ -252,6 +254,7 @@ impl<F: SlateFilter> SlateStore<F> {
         }
         let handle = {
             let mut writer = self.shared.writer.lock().await;
+            self.shared.settle(&mut writer).await;
             self.shared.execute(&mut writer, &operations).await?
         };
         self.acknowledge(&handle).await

@@ -33,7 +33,8 @@ enum Removal<F> {
 }
 
 impl<F: SlateFilter> Shared<F> {
-    /// Makes insertions and removals of different keys in one batch, or none of them.
+    /// Makes insertions and removals of different keys in one batch, or none of them. Whoever calls it has
+    /// [settled](Self::settle) what was in question.
     ///
     /// On an error of the database the batch may be written or not, and the filter holds the keys of both.
     pub(super) async fn execute(
@@ -41,7 +42,6 @@ impl<F: SlateFilter> Shared<F> {
         writer: &mut Writer,
         operations: &Operations,
     ) -> Result<WriteHandle, SlateError> {
-        self.settle(writer).await;
         let before = writer.doubts.open().clone();
         let mut replay = Replay::taking();
         self.learn(writer, operations, &mut replay).await?;

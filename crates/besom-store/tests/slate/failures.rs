@@ -6,8 +6,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use besom::TelescopingFilter;
 use besom::testing::Random;
+use besom::{Filter, TelescopingFilter};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
 use besom_store::slate::{Durability, SlateBatch, SlateError, SlateOptions, SlateStore};
 
@@ -161,5 +161,38 @@ fn futures_that_are_dropped_half_way_leave_no_key_outside() {
         store.restore().await.unwrap();
         store.verify().await.unwrap();
         assert_eq!(store.metrics().keys, stored(&store).await.len());
+    });
+}
+
+#[test]
+fn a_filter_that_is_full_of_what_was_dropped_is_rebuilt_in_the_middle_of_a_batch() {
+    run(async {
+        let mut rebuilt = 0;
+        for polls in 0..8 {
+            let buffered = options().durability(Durability::Buffered);
+            let filter = TelescopingFilter::builder().capacity(1000).seed(polls).build().unwrap();
+            let room = filter.capacity() as u64;
+            let store = Store::open("db", Arc::new(InMemory::new()), filter, buffered).await.unwrap();
+            let insert = |keys: std::ops::Range<u64>| {
+                let mut batch = SlateBatch::new();
+                keys.for_each(|key| batch.insert(&key.to_le_bytes(), b"value"));
+                store.write(batch)
+            };
+            insert(0..room - 8).await.unwrap();
+            // Left behind in the filter, or stored, or neither.
+            some_polls(polls, insert(room..room + 1)).await;
+            // A write that was dropped may still be under way.
+            store.flush().await.unwrap();
+            let left = room - stored(&store).await.len() as u64;
+            insert(2 * room..2 * room + left).await.unwrap();
+            for key in stored(&store).await.keys() {
+                assert!(store.contains(key), "a stored key is rejected after {polls} polls");
+            }
+            store.verify().await.unwrap();
+            assert_eq!(store.metrics().keys as u64, room);
+            // The opening counts as one.
+            rebuilt += store.metrics().rebuilds - 1;
+        }
+        assert!(rebuilt > 0, "no write was dropped at the right moment");
     });
 }

@@ -13,7 +13,7 @@ use besom::TelescopingFilter;
 use besom::testing::Random;
 use besom_store::slate::slatedb::object_store::ObjectStore;
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
-use besom_store::slate::{Durability, SlateBatch, SlateReader, SlateStore};
+use besom_store::slate::{Durability, SlateBatch, SlateError, SlateReader, SlateStore};
 
 use super::bucket::{is_full, options, run};
 
@@ -199,7 +199,12 @@ fn reader_process() {
         };
         let (mut random, mut views, mut held) = (Random::new(seed), 0_u64, 0_u64);
         while !folder.join("stop").exists() {
-            views += u64::from(reader.refresh().await.unwrap_or(false));
+            match reader.refresh().await {
+                Ok(newer) => views += u64::from(newer),
+                Err(error @ SlateError::Foreign { .. }) => panic!("{error}"),
+                // Cleared out while it was being opened.
+                Err(_) => {}
+            }
             if let Ok(keys) = look_around(&reader, &mut random).await {
                 held += keys;
             }
@@ -213,7 +218,7 @@ fn reader_process() {
 async fn look_around(
     reader: &SlateReader<TelescopingFilter>,
     random: &mut Random,
-) -> Result<u64, besom_store::slate::SlateError> {
+) -> Result<u64, SlateError> {
     let (mut rows, mut held) = (reader.iter().await?, Vec::new());
     while let Some((key, value)) = rows.next().await? {
         held.push((key, value));
@@ -245,7 +250,7 @@ fn readers_in_other_processes_reject_nothing_that_they_hold() {
         let buffered = options().durability(Durability::Buffered);
         let store = Store::open("db", bucket(folder.path()), filter, buffered).await.unwrap();
         let (mut random, mut operations, start) = (Random::new(12), 0_u64, Instant::now());
-        let mut published = Instant::now();
+        let mut publishing = tokio::spawn(async {});
         while start.elapsed() < time {
             let mut batch = draw_batch(&mut random);
             batch.extend([u64::MAX, u64::MAX - 1].map(|key| (key, Some(operations))));
@@ -253,13 +258,18 @@ fn readers_in_other_processes_reject_nothing_that_they_hold() {
             let key = (1000 + operations).to_le_bytes();
             store.insert(&key, &key).await.unwrap();
             operations += 2;
-            if published.elapsed() > Duration::from_millis(50) {
-                store.publish().await.unwrap();
-                published = Instant::now();
+            if publishing.is_finished() {
+                // Beside the writes: what is published must be one state all the same.
+                let store = store.clone();
+                publishing = tokio::spawn(async move {
+                    store.publish().await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                });
             }
             // The readers want a processor too.
             tokio::time::sleep(Duration::from_micros(500)).await;
         }
+        publishing.await.unwrap();
         operations
     });
     fs::write(folder.path().join("stop"), "").unwrap();
