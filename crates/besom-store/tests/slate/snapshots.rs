@@ -18,6 +18,7 @@ use besom_store::slate::{Durability, Origin, SlateError, SlateOptions, SlateRead
 use super::bucket::{Bucket, options, run};
 
 type Reader = SlateReader<TelescopingFilter>;
+type Damage<'d> = &'d dyn Fn(&mut Vec<u8>);
 
 fn template() -> TelescopingFilter {
     TelescopingFilter::builder().capacity(100).growable().seed(5_u64).build().unwrap()
@@ -97,7 +98,7 @@ fn a_snapshot_of_an_earlier_state_is_not_believed() {
 fn a_snapshot_that_cannot_be_read_is_told_and_the_filter_is_rebuilt() {
     run(async {
         let other = ExtensionFilter::with_capacity(10).unwrap().to_bytes(&Default::default()).unwrap();
-        let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 6] = [
+        let damages: [(&str, Damage<'_>); 6] = [
             ("a bit flipped", &|bytes| *bytes.last_mut().unwrap() ^= 1),
             ("cut", &|bytes| bytes.truncate(bytes.len() / 2)),
             ("empty", &|bytes| bytes.clear()),
@@ -196,11 +197,8 @@ fn too_many_keys_and_too_long_ones_change_nothing() {
     run(async {
         let bucket = Arc::new(InMemory::new());
         let filter = TelescopingFilter::builder().capacity(50).seed(1_u64).build().unwrap();
+        let room = filter.capacity();
         let store = SlateStore::open("db", bucket.clone(), filter, buffered()).await.unwrap();
-        let room = store
-            .contains(b"")
-            .then_some(0)
-            .unwrap_or(TelescopingFilter::with_capacity(50).unwrap().capacity());
         fill(&store, 0..room as u32 - 3).await;
         let mut batch = besom_store::slate::SlateBatch::new();
         (1000..1010_u32).for_each(|key| batch.insert(&key.to_le_bytes(), b"x"));
@@ -275,8 +273,8 @@ fn a_reader_whose_tables_were_collected_says_so_and_moves_on() {
             ..Default::default()
         });
         let collecting = GarbageCollectorOptions {
-            manifest_options: now.clone(),
-            wal_options: now.clone(),
+            manifest_options: now,
+            wal_options: now,
             compacted_options: now,
             boundary_files_enabled: false,
             ..GarbageCollectorOptions::default()
