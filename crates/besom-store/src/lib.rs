@@ -2,7 +2,8 @@
 //!
 //! Most look-ups of keys that are not there never reach the disk, and the few that do are repaired, so that they do not come
 //! again: not by chance, and not because somebody repeats what got through. [`RedbStore`] is such a store in a file, for one
-//! process with many threads. It survives crashes at any moment.
+//! process with many threads. It survives crashes at any moment. With the feature `slatedb` the module `slate` has the same on
+//! object storage, for one writing process and any number of reading ones.
 //!
 //! ```text
 //! get(key) ── filter: "absent" ──────────────────────────▶ None     (memory only)
@@ -23,6 +24,8 @@ mod events;
 mod guard;
 mod metrics;
 mod redb;
+#[cfg(feature = "slatedb")]
+pub mod slate;
 mod snapshot;
 mod store;
 mod verify;

@@ -1,0 +1,10 @@
+//! `SlateStore` and `SlateReader`, beside exact models.
+#![cfg(feature = "slatedb")]
+
+mod bucket;
+mod failures;
+mod model;
+mod processes;
+#[cfg(feature = "s3-test")]
+mod s3;
+mod snapshots;

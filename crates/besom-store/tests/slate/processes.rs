@@ -1,0 +1,281 @@
+//! Catches: writes that are lost or half done when a process is killed, and readers that reject what their view holds while a
+//! writer in another process goes on. The children are this test binary again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use besom::TelescopingFilter;
+use besom::testing::Random;
+use besom_store::slate::slatedb::object_store::ObjectStore;
+use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
+use besom_store::slate::{Durability, SlateBatch, SlateError, SlateReader, SlateStore};
+
+use super::bucket::{is_full, options, run};
+
+type Store = SlateStore<TelescopingFilter>;
+type Model = BTreeMap<u64, u64>;
+
+/// Says to a child where it works.
+const FOLDER: &str = "BESOM_SLATE_FOLDER";
+/// And what is its own.
+const SEED: &str = "BESOM_SLATE_SEED";
+
+fn bucket(folder: &Path) -> Arc<dyn ObjectStore> {
+    Arc::new(LocalFileSystem::new_with_prefix(folder.join("bucket")).unwrap())
+}
+
+async fn open(folder: &Path) -> Store {
+    let filter =
+        TelescopingFilter::builder().capacity(20).growable().false_positive_rate(0.05).build().unwrap();
+    Store::open("db", bucket(folder), filter, options()).await.unwrap()
+}
+
+/// Starts a test of this binary as a child.
+fn child(test: &str, folder: &Path, seed: u64) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(FOLDER, folder)
+        .env(SEED, seed.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn role() -> Option<(PathBuf, u64)> {
+    let folder = std::env::var_os(FOLDER)?;
+    Some((folder.into(), std::env::var(SEED).ok()?.parse().ok()?))
+}
+
+/// A batch in one line: `key=value` or `key=-`.
+fn draw_batch(random: &mut Random) -> Vec<(u64, Option<u64>)> {
+    let value = |random: &mut Random| (!random.one_in(3)).then(|| random.next());
+    (0..1 + random.below(4)).map(|_| (random.below(150), value(random))).collect()
+}
+
+fn apply(model: &mut Model, batch: &[(u64, Option<u64>)]) {
+    for &(key, value) in batch {
+        match value {
+            Some(value) => model.insert(key, value),
+            None => model.remove(&key),
+        };
+    }
+}
+
+async fn write(store: &Store, batch: &[(u64, Option<u64>)]) {
+    if let &[(key, Some(value))] = batch {
+        store.insert(&key.to_le_bytes(), &value.to_le_bytes()).await.unwrap();
+    } else if let &[(key, None)] = batch {
+        store.remove(&key.to_le_bytes()).await.unwrap();
+    } else {
+        let mut together = SlateBatch::new();
+        for (key, value) in batch {
+            match value {
+                Some(value) => together.insert(&key.to_le_bytes(), &value.to_le_bytes()),
+                None => together.remove(&key.to_le_bytes()),
+            }
+        }
+        store.write(together).await.unwrap();
+    }
+}
+
+fn to_line(batch: &[(u64, Option<u64>)]) -> String {
+    let texts: Vec<String> = batch
+        .iter()
+        .map(|(key, value)| format!("{key}={}", value.map_or("-".into(), |value| value.to_string())))
+        .collect();
+    texts.join(" ") + "\n"
+}
+
+fn from_line(line: &str) -> Vec<(u64, Option<u64>)> {
+    let pairs = line.split(' ').map(|pair| pair.split_once('=').unwrap());
+    pairs.map(|(key, value)| (key.parse().unwrap(), value.parse().ok())).collect()
+}
+
+/// The writer that is killed. It writes down each batch before it begins, and a dot when it is acknowledged.
+#[test]
+#[ignore = "a child of the kill test"]
+fn killed_writer() {
+    let Some((folder, seed)) = role() else { return };
+    run(async {
+        let store = open(&folder).await;
+        let mut log = OpenOptions::new().append(true).open(folder.join("log")).unwrap();
+        let mut random = Random::new(seed);
+        loop {
+            let batch = draw_batch(&mut random);
+            log.write_all(to_line(&batch).as_bytes()).unwrap();
+            write(&store, &batch).await;
+            log.write_all(b".\n").unwrap();
+            for _ in 0..5 {
+                let _ = store.get(&random.next().to_be_bytes()).await.unwrap();
+            }
+            if random.one_in(20) {
+                store.publish().await.unwrap();
+            }
+        }
+    });
+}
+
+/// What was acknowledged, and what is there if the batch that was under way is.
+fn replay(log: &str, start: &Model) -> [Model; 2] {
+    let (mut done, mut begun) = (start.clone(), Vec::new());
+    for line in log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        match line {
+            "." => apply(&mut done, &std::mem::take(&mut begun)),
+            line => begun = from_line(line),
+        }
+    }
+    let mut both = done.clone();
+    apply(&mut both, &begun);
+    [done, both]
+}
+
+async fn stored(store: &Store) -> Model {
+    let (mut rows, mut stored) = (store.iter().await.unwrap(), Model::new());
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    while let Some((key, value)) = rows.next().await.unwrap() {
+        stored.insert(number(&key), number(&value));
+    }
+    stored
+}
+
+#[test]
+fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
+    let kills = if is_full() { 300 } else { 30 };
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bucket")).unwrap();
+    let (mut random, mut model, mut acknowledged) = (Random::new(11), Model::new(), 0);
+    for kill in 0..kills {
+        File::create(folder.path().join("log")).unwrap();
+        let mut writer = child("processes::killed_writer", folder.path(), kill);
+        // Some are killed while they open, some while they write for the first time, most later.
+        std::thread::sleep(Duration::from_millis(30 + random.below(400)));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        let log = fs::read_to_string(folder.path().join("log")).unwrap();
+        let states = replay(&log, &model);
+        acknowledged += log.lines().filter(|line| *line == ".").count();
+        model = run(async {
+            let store = open(folder.path()).await;
+            let found = stored(&store).await;
+            assert!(
+                states.contains(&found),
+                "kill {kill}: neither what was acknowledged nor the batch with it"
+            );
+            store.verify().await.unwrap();
+            assert_eq!(store.metrics().keys, found.len());
+            for (key, value) in &found {
+                let got = store.get(&key.to_le_bytes()).await.unwrap();
+                assert_eq!(got.as_deref(), Some(&value.to_le_bytes()[..]));
+            }
+            for key in (0..150).filter(|key| !found.contains_key(key)) {
+                assert_eq!(store.get(&key.to_le_bytes()).await.unwrap(), None);
+            }
+            if random.one_in(2) {
+                store.close().await.unwrap();
+            }
+            found
+        });
+    }
+    assert!(acknowledged > kills as usize, "only {acknowledged} batches in {kills} lives");
+    println!("{kills} kills, {acknowledged} batches acknowledged");
+}
+
+/// A reader beside the writer. It ends when the folder has a file `stop`.
+#[test]
+#[ignore = "a child of the test of readers"]
+fn reader_process() {
+    let Some((folder, seed)) = role() else { return };
+    run(async {
+        let reader = loop {
+            match SlateReader::<TelescopingFilter>::open("db", bucket(&folder), options()).await {
+                Ok(reader) => break reader,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        };
+        let (mut random, mut views, mut held) = (Random::new(seed), 0_u64, 0_u64);
+        while !folder.join("stop").exists() {
+            match reader.refresh().await {
+                Ok(newer) => views += u64::from(newer),
+                Err(error @ SlateError::Foreign { .. }) => panic!("{error}"),
+                // Cleared out while it was being opened.
+                Err(_) => {}
+            }
+            if let Ok(keys) = look_around(&reader, &mut random).await {
+                held += keys;
+            }
+        }
+        assert!(views > 0 && held > 0, "{views} views, {held} keys");
+        fs::write(folder.join(format!("reader {seed}")), format!("{views} views, {held} keys")).unwrap();
+    });
+}
+
+/// Asks for all keys of a view and for others, which it repairs. How many keys it holds; an error if it was collected.
+async fn look_around(
+    reader: &SlateReader<TelescopingFilter>,
+    random: &mut Random,
+) -> Result<u64, SlateError> {
+    let (mut rows, mut held) = (reader.iter().await?, Vec::new());
+    while let Some((key, value)) = rows.next().await? {
+        held.push((key, value));
+    }
+    for turn in 0..2 {
+        for (key, value) in &held {
+            assert!(reader.contains(key), "a key of the view is rejected in turn {turn}");
+            assert_eq!(reader.get(key).await?.as_ref(), Some(value));
+        }
+        for _ in 0..200 {
+            assert_eq!(reader.get(&random.next().to_be_bytes()).await?, None);
+        }
+    }
+    // Batches are atomic: the pair is there in every view, and of one age.
+    let of = |key: u64| held.iter().find(|pair| pair.0[..] == key.to_le_bytes()).map(|pair| pair.1.clone());
+    assert_eq!(of(u64::MAX), of(u64::MAX - 1));
+    Ok(held.len() as u64)
+}
+
+#[test]
+fn readers_in_other_processes_reject_nothing_that_they_hold() {
+    let time = Duration::from_secs(if is_full() { 60 } else { 4 });
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bucket")).unwrap();
+    let mut readers = [1, 2].map(|seed| child("processes::reader_process", folder.path(), seed));
+    let operations = run(async {
+        let filter =
+            TelescopingFilter::builder().capacity(20).growable().false_positive_rate(0.05).build().unwrap();
+        let buffered = options().durability(Durability::Buffered);
+        let store = Store::open("db", bucket(folder.path()), filter, buffered).await.unwrap();
+        let (mut random, mut operations, start) = (Random::new(12), 0_u64, Instant::now());
+        let mut publishing = tokio::spawn(async {});
+        while start.elapsed() < time {
+            let mut batch = draw_batch(&mut random);
+            batch.extend([u64::MAX, u64::MAX - 1].map(|key| (key, Some(operations))));
+            write(&store, &batch).await;
+            let key = (1000 + operations).to_le_bytes();
+            store.insert(&key, &key).await.unwrap();
+            operations += 2;
+            if publishing.is_finished() {
+                // Beside the writes: what is published must be one state all the same.
+                let store = store.clone();
+                publishing = tokio::spawn(async move {
+                    store.publish().await.unwrap();
+                    tokio::time::sleep(Duration::from_millis(30)).await;
+                });
+            }
+            // The readers want a processor too.
+            tokio::time::sleep(Duration::from_micros(500)).await;
+        }
+        publishing.await.unwrap();
+        operations
+    });
+    fs::write(folder.path().join("stop"), "").unwrap();
+    for (seed, reader) in [1, 2].into_iter().zip(&mut readers) {
+        assert!(reader.wait().unwrap().success());
+        let said = fs::read_to_string(folder.path().join(format!("reader {seed}"))).unwrap();
+        println!("{operations} operations; reader {seed}: {said}");
+    }
+}
