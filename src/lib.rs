@@ -37,6 +37,7 @@
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
+//! | exact lists: known keys that must be rejected | [`exact`] |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
 //! | which instructions are used | [`Isa`] |
@@ -74,6 +75,7 @@ mod coding;
 pub mod cuckoo;
 mod digest_set;
 mod error;
+pub mod exact;
 mod extension;
 mod filter;
 pub mod format;
