@@ -73,6 +73,24 @@ impl ExtensionFilter<Xxh3> {
 
 forward_to_core!(ExtensionFilter, Extension);
 
+impl<H: KeyHasher> ExtensionFilter<H> {
+    /// How many keys have an extension of no bits, of one bit, of two bits and so on: how far repairs have gone. Walks the whole
+    /// filter.
+    ///
+    /// ```
+    /// use besom::{Adaptive, ExtensionFilter, Filter, MemoryRemote};
+    ///
+    /// let (mut filter, mut remote) = (ExtensionFilter::builder().capacity(100).seed(7_u64).build()?, MemoryRemote::new());
+    /// (0..100_u64).try_for_each(|key| filter.insert(&key, &mut remote).map(drop))?;
+    /// assert_eq!(filter.extension_lengths(), [100]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn extension_lengths(&self) -> Vec<usize> {
+        self.core.histogram(|extension| extension.len() as usize)
+    }
+}
+
 /// Asks for an [`ExtensionFilter`].
 ///
 /// ```

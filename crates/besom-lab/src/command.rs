@@ -1,5 +1,6 @@
 //! The commands of the lab, for every program that offers them.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -52,17 +53,30 @@ static STOP: AtomicBool = AtomicBool::new(false);
 const DEFAULT_DATA: &str = "../shared/data";
 
 
-/// Shows the experiments and the filters by name.
-pub fn list() {
-    println!("experiments:");
-    for experiment in experiment::all() {
-        println!("  {:<32} {}", experiment.name(), experiment.title());
+impl Reproduce {
+    /// Whether the list of experiments is what was asked for.
+    #[must_use]
+    pub fn is_list(&self) -> bool {
+        self.names.len() == 1 && self.names[0] == "list"
     }
-    println!("filters:");
+}
+
+/// Shows the experiments and the filters by name.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub fn list(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "experiments:")?;
+    for experiment in experiment::all() {
+        writeln!(out, "  {:<32} {}", experiment.name(), experiment.title())?;
+    }
+    writeln!(out, "filters:")?;
     for entry in subject::registry() {
         let kind = if entry.adaptive { "adaptive" } else { "plain" };
-        println!("  {:<32} {kind}{}", entry.name, if entry.removal { ", removal" } else { "" });
+        writeln!(out, "  {:<32} {kind}{}", entry.name, if entry.removal { ", removal" } else { "" })?;
     }
+    Ok(())
 }
 
 /// Runs experiments, shows what came out and writes it to a folder. `false` if something failed or was left undone.
@@ -102,9 +116,9 @@ pub fn reproduce(arguments: &Reproduce) -> Result<bool, Box<dyn std::error::Erro
     };
     write_page(&page, &arguments.out)?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&page.to_json())?);
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&page.to_json())?)?;
     } else {
-        show(&page, &arguments.out, outcome.undone);
+        show(&page, &arguments.out, outcome.undone, &mut io::stdout().lock())?;
     }
     Ok(outcome.failures.is_empty() && outcome.undone == 0)
 }
@@ -169,18 +183,18 @@ fn machine() -> String {
     format!("{}, {cores} cores, {}", model.unwrap_or("unknown processor"), std::env::consts::OS)
 }
 
-fn show(page: &Page, folder: &Path, undone: usize) {
+fn show(page: &Page, folder: &Path, undone: usize, out: &mut impl Write) -> io::Result<()> {
     for (name, title, section) in &page.sections {
-        println!("\n━━ {name}: {title}\n");
-        section.notes.iter().for_each(|note| println!("{note}"));
-        section.tables.iter().for_each(|table| println!("{table}"));
+        writeln!(out, "\n━━ {name}: {title}\n")?;
+        section.notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
+        section.tables.iter().try_for_each(|table| writeln!(out, "{table}"))?;
     }
-    println!("{}", page.verdicts());
-    page.failures.iter().for_each(|failure| println!("failed: {failure}"));
+    writeln!(out, "{}", page.verdicts())?;
+    page.failures.iter().try_for_each(|failure| writeln!(out, "failed: {failure}"))?;
     if undone > 0 {
-        println!("{undone} tasks were not done; go on with --resume");
+        writeln!(out, "{undone} tasks were not done; go on with --resume")?;
     }
     let [agree, disagree, open] = page.tally();
-    println!("{agree} claims agree, {disagree} disagree, {open} open");
-    println!("{}", folder.join("report.html").display());
+    writeln!(out, "{agree} claims agree, {disagree} disagree, {open} open")?;
+    writeln!(out, "{}", folder.join("report.html").display())
 }

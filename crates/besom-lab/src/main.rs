@@ -31,9 +31,12 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Verb::List => {
-            command::list();
-            ExitCode::SUCCESS
-        }
+        Verb::List => match command::list(&mut std::io::stdout().lock()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("besom-lab: {error}");
+                ExitCode::FAILURE
+            }
+        },
     }
 }

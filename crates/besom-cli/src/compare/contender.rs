@@ -66,8 +66,6 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     /// Whether it repairs false positives.
     pub(crate) adaptive: bool,
-    /// Which crate it comes from, if not from besom.
-    pub(crate) stranger: bool,
     /// Whether it takes part if nobody says who does.
     pub(crate) usual: bool,
     /// Its type, in the code that is recommended.
@@ -98,11 +96,11 @@ pub(crate) enum Refused {
 const LOAD: f64 = 0.95;
 
 const fn ours(name: &'static str, type_name: &'static str, adaptive: bool, usual: bool) -> Entry {
-    Entry { name, adaptive, stranger: false, usual, type_name, only_rate: None, build: build_ours }
+    Entry { name, adaptive, usual, type_name, only_rate: None, build: build_ours }
 }
 
 const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f64>, build: Build) -> Entry {
-    Entry { name, adaptive: false, stranger: true, usual: true, type_name, only_rate, build }
+    Entry { name, adaptive: false, usual: true, type_name, only_rate, build }
 }
 
 /// All filters, in the order of reports.

@@ -80,7 +80,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Queries of the story that is told without data
-    #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["keys", "trace"])]
+    #[arg(long, value_name = "N", default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["keys", "trace"])]
     story_queries: u64,
     /// Write a page with plots
     #[arg(long, value_name = "FILE.html")]

@@ -34,7 +34,7 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
     let best = contest().min_by(|a, b| order(a, b))?;
     let plain = contest().filter(|row| !row.adaptive).min_by(|a, b| order(a, b));
     let adaptive = contest().filter(|row| row.adaptive).min_by(|a, b| order(a, b));
-    let sentence = match (plain, adaptive) {
+    let mut sentence = match (plain, adaptive) {
         (Some(plain), Some(adaptive)) if adaptive.entry_name == best.entry_name => against_plain(adaptive, plain),
         (Some(plain), Some(adaptive)) => not_worth(plain, adaptive),
         _ => format!(
@@ -45,6 +45,10 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
             thousands(best.false_positives)
         ),
     };
+    if best.entry_name == "whitelist" {
+        let with_remote = contest().filter(|row| row.adaptive && row.entry_name != "whitelist").min_by(|a, b| order(a, b));
+        sentence += &whitelist_caveat(with_remote);
+    }
     Some(Verdict { recommended: best.entry_name, sentence, code: code(best, plan) })
 }
 
@@ -81,6 +85,14 @@ fn against_plain(best: &Row, plain: &Row) -> String {
         );
     }
     sentence
+}
+
+/// What counts alone do not show about the filter that keeps a list.
+fn whitelist_caveat(second: Option<&Row>) -> String {
+    let second = second.map_or_else(String::new, |row| {
+        format!(" {} comes next, with {} store reads.", row.entry_name, thousands(row.store_reads()))
+    });
+    format!(" Mind that it cannot remove keys, and that its list grows with every new false positive.{second}")
 }
 
 fn not_worth(plain: &Row, adaptive: &Row) -> String {
