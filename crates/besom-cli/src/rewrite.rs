@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::error::{Ending, Failure, Outcome};
 use crate::filters::{self, How, Opened, named, typed};
+use crate::interrupt;
 use crate::output::{self, thousands};
 
 /// Which files are put together.
@@ -82,6 +83,7 @@ union!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
 impl Merge {
     pub(crate) fn run(&self) -> Outcome {
         output::check_target(&self.output)?;
+        interrupt::install();
         let first = self.files.first().ok_or_else(|| Failure::Usage("no file to merge".into()))?;
         let (_, header) = filters::map(first)?;
         let filter = match header.hash {
@@ -156,6 +158,7 @@ pub(crate) struct Convert {
 impl Convert {
     pub(crate) fn run(&self) -> Outcome {
         output::check_target(&self.output)?;
+        interrupt::install();
         let (filter, header) = filters::open(&self.file, self.seed, How::Checked)?;
         if self.without_seed && !self.json {
             self.tell_seed(header.seed)?;

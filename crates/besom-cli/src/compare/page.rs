@@ -123,7 +123,9 @@ fn over_time(rows: &[Row]) -> Plot {
     for row in rows.iter().filter(shown) {
         let step = row.useless.len().div_ceil(20).max(1);
         let last = row.useless.len().saturating_sub(1);
-        let points = row.useless.iter().enumerate().filter(|(place, _)| place % step == 0 || *place == last);
+        // The last point, and none so near to it that the two run into one another.
+        let apart = |place: usize| place.is_multiple_of(step) && place + step / 2 < last;
+        let points = row.useless.iter().enumerate().filter(|(place, _)| apart(*place) || *place == last);
         plot.line(Line::exact(row.entry_name, points.map(|(_, point)| (point.0 as f64 / 1e6, point.1 as f64))));
     }
     let hidden: Vec<_> = rows.iter().filter(|row| !shown(row)).map(|row| row.entry_name).collect();

@@ -217,6 +217,7 @@ impl Arena<'_> {
         let mut key = Vec::new();
         for query in 0..attack.queries {
             if query % 4096 == 0 && interrupt::stopped() {
+                attack.queries = query;
                 break;
             }
             let again = !query.is_multiple_of(10) && !loot.is_empty();

@@ -60,7 +60,7 @@ struct Paper {
 
 impl Paper {
     const WIDE: Self = Self { width: 760.0, height: 440.0, left: 74.0, legend_below: false, titled: true };
-    const NARROW: Self = Self { width: 380.0, height: 330.0, left: 62.0, legend_below: true, titled: true };
+    const NARROW: Self = Self { width: 380.0, height: 330.0, left: 76.0, legend_below: true, titled: true };
 
     fn top(self) -> f64 {
         if self.titled { TOP } else { 18.0 }
