@@ -54,7 +54,7 @@ enum Verb {
     /// Play every filter against every adversary, and show who sustains its rate
     Attack(attack::Attack),
     /// Repeat the experiments of the papers behind the filters
-    Reproduce(other::Reproduce),
+    Reproduce(other::Experiments),
     /// Measure speed and space beside the filters that people use today
     Bench(other::Bench),
     /// Print completions for a shell

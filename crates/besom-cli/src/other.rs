@@ -1,5 +1,6 @@
 //! Commands that are other programs' too: experiments, benchmarks; and what shells and manuals want to know of this one.
 
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,24 +20,25 @@ Examples:
   besom reproduce list
 
 Exit codes: 0 fine, 1 something failed or was left undone, 2 usage or input error.")]
-pub(crate) struct Reproduce {
+pub(crate) struct Experiments {
     #[command(flatten)]
     arguments: command::Reproduce,
 }
 
-impl Reproduce {
+impl Experiments {
     pub(crate) fn run(&self) -> Outcome {
         if self.arguments.is_list() {
-            command::list(&mut std::io::stdout().lock()).map_err(Failure::Output)?;
+            command::list(&mut io::stdout().lock()).map_err(Failure::Output)?;
             return Ok(Ending::Fine);
         }
         match command::reproduce(&self.arguments) {
             Ok(true) => Ok(Ending::Fine),
             Ok(false) => Ok(Ending::No),
-            Err(error) => Err(error.downcast::<std::io::Error>().map_or_else(
-                |error| Failure::Usage(error.to_string()),
-                |error| if error.kind() == std::io::ErrorKind::BrokenPipe { Failure::Output(*error) } else { Failure::Usage(error.to_string()) },
-            )),
+            Err(error) => Err(match error.downcast::<io::Error>() {
+                Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::Output(*error),
+                Ok(error) => Failure::Usage(error.to_string()),
+                Err(error) => Failure::Usage(error.to_string()),
+            }),
         }
     }
 }

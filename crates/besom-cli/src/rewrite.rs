@@ -128,6 +128,7 @@ impl Merge {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  besom build revoked.txt --seed 7 -o revoked.besom
   besom convert revoked.besom --without-seed -o public.besom
   besom convert public.besom --seed 7 --generation 12 -o private.besom
 

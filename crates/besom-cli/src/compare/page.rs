@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use besom_lab::report::{Axis, FIGURE_STYLE, Line, Plot, compact, escape, render_figure};
+use besom_lab::report::{Axis, FIGURE_STYLE, Line, PAGE_STYLE, Plot, escape, render_figure};
 use besom_lab::stats::Summary;
 
 use super::Report;
@@ -19,7 +19,7 @@ pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>besom compare</title>\n<style>{STYLE}{FIGURE_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Which filter saves most?</h1>\n"
+         <title>besom compare</title>\n<style>{PAGE_STYLE}{FIGURE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Which filter saves most?</h1>\n"
     );
     if let Some(verdict) = verdict {
         let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&verdict.sentence));
@@ -162,7 +162,7 @@ fn attack(rows: &[Row]) -> Plot {
         let share = row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
         plot.dot(row.entry_name, if row.adaptive { "adaptive" } else { "not adaptive" }, exactly(share));
     }
-    plot.reference(format!("a tenth of that is new: {}", compact(0.1)), 0.1);
+    plot.reference("one in ten is a new key", 0.1);
     plot
 }
 
@@ -171,23 +171,15 @@ fn exactly(value: f64) -> Summary {
 }
 
 const STYLE: &str = "\
-:root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--best:#e8f5ef}\
-@media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
---good:#5fd3a8;--best:#17382c}}\
-*{box-sizing:border-box}body{margin:0;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}\
-main{max-width:1180px;margin:0 auto;padding:1rem}h1{font-size:1.7rem;line-height:1.2;margin:.4em 0}\
-.verdict{font-size:1.15rem;max-width:60em}.facts{color:var(--soft);font-size:.9rem;max-width:70em;overflow-wrap:anywhere}\
+.verdict{font-size:1.15rem;max-width:60em}\
 pre{background:var(--fill);border:1px solid var(--line);border-radius:8px;padding:.7em 1em;overflow-x:auto;font-size:.85rem}\
-.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;margin:1em 0}\
-table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}\
-th,td{padding:.4em .7em;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}tbody tr:last-child>*{border-bottom:0}\
-thead th{background:var(--fill);vertical-align:bottom;padding:0}thead button{all:unset;cursor:pointer;padding:.5em .7em;display:block;\
+table{font-variant-numeric:tabular-nums}th,td{text-align:right;white-space:nowrap}\
+thead th{vertical-align:bottom;padding:0}thead button{all:unset;cursor:pointer;padding:.5em .7em;display:block;\
 white-space:normal;font-weight:600;min-width:4.5em}thead button:focus-visible{outline:2px solid var(--good);outline-offset:-2px}\
 thead th[aria-sort=ascending] button::after{content:' \\25B2'}thead th[aria-sort=descending] button::after{content:' \\25BC'}\
 tr>:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}thead tr>:first-child{background:var(--fill)}\
 tbody th{font-weight:600}small{color:var(--soft);font-weight:400}tr.best>*,tr.best>:first-child{background:var(--best)}\
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1rem}\
-@media print{main{max-width:none}table{font-size:.7rem}.plots{display:block}figure{break-inside:avoid;margin-bottom:1em}thead button{min-width:0}}";
+@media print{thead button{min-width:0}}";
 
 /// Sorting by a click on a heading; the page is complete without it.
 const SCRIPT: &str = "\

@@ -32,7 +32,7 @@ fn files_that_are_no_files_of_keys_are_refused() {
 fn odd_keys_are_keys() {
     let folder = Folder::new();
     let mut garbage: Vec<u8> = (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    garbage.extend([vec![b'x'; 1 << 20], vec![b'\n']].concat());
+    garbage.extend([vec![b'\n'], vec![b'x'; 1 << 20], vec![b'\n']].concat());
     folder.file("garbage", &garbage);
     folder.run(&["build", "garbage", "-o", "f"]).code(0);
     folder.run(&["query", "f", "garbage", "--quiet"]).code(0);

@@ -48,7 +48,7 @@ fn the_examples_of_every_command_work() {
         assert!(listed.contains(&format!("\n  {verb} ")), "{verb}");
         let help = folder.run(&[verb, "--help"]).code(0).out;
         let examples = examples(&help);
-        assert!(!examples.is_empty() && examples.iter().all(|line| line.contains(&format!("besom {verb}")) || verb == "merge"), "{help}");
+        assert!(examples.iter().any(|line| line.contains(&format!("besom {verb}"))), "{help}");
         for line in examples.iter().filter_map(|line| shortened(line)) {
             let ended = folder.shell(&line);
             // The names that are asked for are not revoked.
