@@ -21,7 +21,7 @@ use crate::table::{Align, Table};
 #[command(after_help = "\
 Examples:
   besom attack
-  besom attack --filters telescoping,broom,bloom --adversaries repeat-false-positives,deletion-timing --games 50
+  besom attack --filters telescoping,broom --adversaries deletion-timing --games 50
 
 An adversary sees nothing but answers, and names a key at last; he wins if the filter accepts it although it is not stored. A filter
 with a sustained false-positive rate e loses no more than e of its games, whoever plays.
@@ -53,9 +53,9 @@ pub(crate) struct Attack {
 
 fn filter(text: &str) -> Result<&'static str, String> {
     let names = || registry().iter().map(|entry| entry.name);
-    names()
-        .find(|name| *name == text)
-        .ok_or_else(|| format!("no filter is called {text}; there are {}", names().collect::<Vec<_>>().join(", ")))
+    names().find(|name| *name == text).ok_or_else(|| {
+        format!("no filter is called {text}; there are {}", names().collect::<Vec<_>>().join(", "))
+    })
 }
 
 fn adversary(text: &str) -> Result<&'static str, String> {
@@ -97,7 +97,9 @@ impl Attack {
         interrupt::install();
         let pairs = self.pairs();
         if pairs.is_empty() {
-            return Err(Failure::Usage("none of these filters offers the removal that this adversary needs".into()));
+            return Err(Failure::Usage(
+                "none of these filters offers the removal that this adversary needs".into(),
+            ));
         }
         let tallies = self.play_all(&pairs)?;
         if self.json {
@@ -111,8 +113,11 @@ impl Attack {
     /// Who plays against whom: adversaries that remove keys only against filters that let them.
     fn pairs(&self) -> Vec<(&'static Entry, Adversary)> {
         let usual = |entry: &Entry| entry.adaptive || ["quotient", "cuckoo", "bloom"].contains(&entry.name);
-        let plays = |entry: &Entry| if self.filters.is_empty() { usual(entry) } else { self.filters.contains(&entry.name) };
-        let attacks = |attack: &Adversary| self.adversaries.is_empty() || self.adversaries.contains(&attack.name);
+        let plays = |entry: &Entry| {
+            if self.filters.is_empty() { usual(entry) } else { self.filters.contains(&entry.name) }
+        };
+        let attacks =
+            |attack: &Adversary| self.adversaries.is_empty() || self.adversaries.contains(&attack.name);
         let filters = registry().iter().filter(|entry| plays(entry));
         let pairs = filters.flat_map(|entry| gallery().into_iter().map(move |attack| (entry, attack)));
         pairs.filter(|(entry, attack)| attacks(attack) && (entry.removal || !attack.removes)).collect()
@@ -124,7 +129,8 @@ impl Attack {
         let done = Mutex::new((vec![None; pairs.len()], None::<Failure>, Progress::new(pairs.len() as f64)));
         let work = || {
             while let Some((entry, attack)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let place = pairs.iter().position(|pair| (pair.0.name, pair.1.name) == (entry.name, attack.name));
+                let place =
+                    pairs.iter().position(|pair| (pair.0.name, pair.1.name) == (entry.name, attack.name));
                 let outcome = self.play(entry, attack);
                 let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 match (outcome, place) {
@@ -160,7 +166,8 @@ impl Attack {
             let spec = Spec::new(self.keys, !seed).rate(self.rate);
             let mut trial = Trial::new(entry.build(&spec).map_err(|error| failed(error.to_string()))?);
             let mut adversary = attack.against(rules, entry.states.unwrap_or(STATES), seed);
-            let outcome = play(&mut trial, rules, adversary.as_mut()).map_err(|error| failed(error.to_string()))?;
+            let outcome =
+                play(&mut trial, rules, adversary.as_mut()).map_err(|error| failed(error.to_string()))?;
             won += u32::from(outcome.won);
             lookups += outcome.lookups;
             forced += outcome.false_positives;
@@ -190,7 +197,8 @@ impl Attack {
         let mut table = Table::new(&columns);
         for filter in filters {
             let cell = |adversary: &&str| {
-                let tally = tallies.iter().find(|tally| tally.filter == filter && tally.adversary == *adversary);
+                let tally =
+                    tallies.iter().find(|tally| tally.filter == filter && tally.adversary == *adversary);
                 tally.map_or_else(|| "–".into(), |tally| self.cell(tally, paint))
             };
             table.row([filter.to_owned()].into_iter().chain(adversaries.iter().map(cell)).collect());

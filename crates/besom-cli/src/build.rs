@@ -6,9 +6,10 @@ use std::time::Instant;
 use besom::exact::{self, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter,
-    CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher, MemoryRemote, PartialKeyCuckooFilter, QuotientFilter,
-    Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher, MemoryRemote,
+    PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 use besom_lab::workload::Format;
 use clap::Args;
@@ -81,7 +82,10 @@ fn kind(text: &str) -> Result<Kind, String> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|rate| *rate > 0.0 && *rate < 1.0).ok_or_else(|| "not a rate: more than 0, less than 1".into())
+    text.parse()
+        .ok()
+        .filter(|rate| *rate > 0.0 && *rate < 1.0)
+        .ok_or_else(|| "not a rate: more than 0, less than 1".into())
 }
 
 /// What came of it.
@@ -110,7 +114,11 @@ impl Build {
             None => KeySet::new(),
         };
         refuse_both(&keys, &negatives)?;
-        let (filter, exclusion) = if self.siphash { self.build::<SipHash>(&keys, &negatives) } else { self.build::<Xxh3>(&keys, &negatives) }?;
+        let (filter, exclusion) = if self.siphash {
+            self.build::<SipHash>(&keys, &negatives)
+        } else {
+            self.build::<Xxh3>(&keys, &negatives)
+        }?;
         if interrupt::stopped() {
             return Err(Failure::Interrupted);
         }
@@ -142,7 +150,11 @@ impl Build {
             return Ok(Ending::Fine);
         }
         let Summary { file, filter, keys, repeated_keys, bytes, bits_per_key, seconds, .. } = summary;
-        let repeated = if *repeated_keys > 0 { format!(" ({} lines repeated one)", thousands(*repeated_keys)) } else { String::new() };
+        let repeated = if *repeated_keys > 0 {
+            format!(" ({} lines repeated one)", thousands(*repeated_keys))
+        } else {
+            String::new()
+        };
         let excluded = match summary.negatives {
             0 => String::new(),
             negatives => format!(
@@ -159,13 +171,18 @@ impl Build {
         Ok(Ending::Fine)
     }
 
-    fn build<H: KeyHasher>(&self, keys: &KeySet, negatives: &KeySet) -> Outcome<(Box<dyn Opened>, Exclusion)> {
+    fn build<H: KeyHasher>(
+        &self,
+        keys: &KeySet,
+        negatives: &KeySet,
+    ) -> Outcome<(Box<dyn Opened>, Exclusion)> {
         let seed = self.seed.map_or_else(Seed::random, Seed::from);
         let capacity = self.capacity.unwrap_or(0).max(keys.len());
         let work = Work { keys, negatives, name: self.kind().name() };
         macro_rules! build {
             ($filter:ty, $finish:ident) => {{
-                let builder = <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                let builder =
+                    <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
                 work.$finish(builder.hasher::<H>().build())
             }};
         }
@@ -187,7 +204,14 @@ impl Build {
             Kind::BlockedBloom => build!(BlockedBloomFilter, plain),
             Kind::AdaptiveBloom => build!(AdaptiveBloomFilter, adaptive),
             Kind::Cascade => build!(Cascade<QuotientFilter>, adaptive),
-            Kind::Whitelist => build!(WhitelistFilter, whitelist),
+            Kind::Whitelist => {
+                // Room for every negative, if it comes to that: the list takes memory as it grows.
+                let builder =
+                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                let builder =
+                    if negatives.len() > 0 { builder.whitelist_bound(negatives.len()) } else { builder };
+                work.whitelist(builder.hasher::<H>().build())
+            }
             Kind::TinySet => build!(TinySet, plain),
             kind => Err(Failure::contender(kind.name(), "it cannot be built by this version")),
         }
@@ -265,7 +289,8 @@ impl Work<'_> {
         }
         let progress = &mut Progress::new(1.0);
         progress.begin("excluding negatives");
-        let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote).map_err(|error| self.failed(error))?;
+        let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote)
+            .map_err(|error| self.failed(error))?;
         Ok((Box::new(filter), done))
     }
 

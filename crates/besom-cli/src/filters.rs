@@ -5,9 +5,10 @@ use std::path::Path;
 
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
 use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, ExtensionFilter, FilterStats, HashKind, KeyHasher, PartialKeyCuckooFilter, QuotientFilter,
-    Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
+    CuckooingFilter, CyclicFilter, ExtensionFilter, FilterStats, HashKind, KeyHasher, PartialKeyCuckooFilter,
+    QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter, Xxh3,
 };
 
 use crate::error::{Failure, Outcome};
@@ -139,7 +140,11 @@ fn unknown(kind: Kind) -> FormatError {
 }
 
 /// A filter of a known type on a region.
-pub(crate) fn typed<F: Persist>(region: &Region, seed: Option<u128>, how: How) -> Result<(F, Header), FormatError> {
+pub(crate) fn typed<F: Persist>(
+    region: &Region,
+    seed: Option<u128>,
+    how: How,
+) -> Result<(F, Header), FormatError> {
     let options = seed.map_or_else(ReadOptions::new, |seed| ReadOptions::new().seed(Seed::from(seed)));
     if how == How::Checked {
         format::check(&mut &region[..])?;

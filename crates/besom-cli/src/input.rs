@@ -22,9 +22,12 @@ pub(crate) struct Input {
 impl Input {
     /// Opens a file; `-` is standard input. Plain, gzip or zstd; the format is found out if it is not given.
     pub(crate) fn open(path: &Path, format: Option<&Format>) -> Outcome<Self> {
-        let name = if path == Path::new(STDIN) { "standard input".into() } else { path.display().to_string() };
+        let name =
+            if path == Path::new(STDIN) { "standard input".into() } else { path.display().to_string() };
         let stream = if path == Path::new(STDIN) {
-            interrupt::while_idle(|| workload::read(Path::new(&name), format.cloned(), BufReader::new(io::stdin())))
+            interrupt::while_idle(|| {
+                workload::read(Path::new(&name), format.cloned(), BufReader::new(io::stdin()))
+            })
         } else {
             match format {
                 Some(format) => workload::open_as(path, format.clone()),

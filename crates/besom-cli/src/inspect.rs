@@ -98,7 +98,11 @@ impl Inspect {
             measured_rate: measured_rate(filter.as_ref(), self.sample),
             sample: self.sample,
         };
-        if self.json { output::print_json(&report)? } else { output::print(&report.text(Paint::stdout()))? }
+        if self.json {
+            output::print_json(&report)?
+        } else {
+            output::print(&report.text(Paint::stdout()))?
+        }
         Ok(Ending::Fine)
     }
 
@@ -116,11 +120,13 @@ impl Inspect {
         let failed = |error| named(&self.file, error);
         Ok(match header.kind {
             Kind::Telescoping => {
-                let (filter, _) = typed::<TelescopingFilter<H>>(&region, self.seed, How::Trusted).map_err(failed)?;
+                let (filter, _) =
+                    typed::<TelescopingFilter<H>>(&region, self.seed, How::Trusted).map_err(failed)?;
                 (Some("selector"), filter.selectors())
             }
             Kind::Extension => {
-                let (filter, _) = typed::<ExtensionFilter<H>>(&region, self.seed, How::Trusted).map_err(failed)?;
+                let (filter, _) =
+                    typed::<ExtensionFilter<H>>(&region, self.seed, How::Trusted).map_err(failed)?;
                 (Some("extension bits"), filter.extension_lengths())
             }
             _ => (None, Vec::new()),
@@ -130,7 +136,8 @@ impl Inspect {
 
 /// What the numbers of a header mean.
 fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
-    const VALUES: &[&str] = &["quotients", "remainder bits", "blocks", "growable", "overflow (0 reset, 1 spill)"];
+    const VALUES: &[&str] =
+        &["quotients", "remainder bits", "blocks", "growable", "overflow (0 reset, 1 spill)"];
     const CUCKOO: &[&str] = &["tables", "slots of a bin", "bins of a table", "bits of a slot"];
     let names: &[&str] = match header.kind {
         Kind::Quotient => &["quotients", "remainder bits", "blocks", "doublings left"],
@@ -165,7 +172,8 @@ fn expected_rate(header: &Header, stats: &FilterStats) -> Option<f64> {
 
 /// The share of random keys that the filter accepts. They are 16 bytes that nobody has stored.
 fn measured_rate(filter: &dyn Opened, sample: u64) -> f64 {
-    let (mut random, mut accepted, mut answers) = (besom_lab::random::Random::new(0x696e_7370), 0, Vec::new());
+    let (mut random, mut accepted, mut answers) =
+        (besom_lab::random::Random::new(0x696e_7370), 0, Vec::new());
     let mut left = sample;
     while left > 0 {
         let count = left.min(4096);
@@ -195,14 +203,24 @@ impl Report {
         ];
         lines.extend(self.parameters.iter().map(|&(name, value)| (name, value.to_string())));
         if self.adaptations > 0 {
-            let slots = format!("{} in {} slots", thousands(self.adaptations), thousands(self.adapted_slots as u64));
-            let side = format!("{} blocks spilled, {} resets, {} rebuilds", self.spilled_blocks, self.resets, self.rebuilds);
+            let slots =
+                format!("{} in {} slots", thousands(self.adaptations), thousands(self.adapted_slots as u64));
+            let side = format!(
+                "{} blocks spilled, {} resets, {} rebuilds",
+                self.spilled_blocks, self.resets, self.rebuilds
+            );
             lines.push(("repairs", format!("{slots}; {side}")));
         }
-        let expected = self.expected_rate.map_or_else(String::new, |rate| format!("{} expected, ", per(rate)));
-        lines.push(("rate", format!("{expected}{} measured with {} keys", per(self.measured_rate), thousands(self.sample))));
-        let mut text: String =
-            lines.iter().map(|(name, value)| format!("{} {value}\n", paint.dim(&format!("{name:<28}")))).collect();
+        let expected =
+            self.expected_rate.map_or_else(String::new, |rate| format!("{} expected, ", per(rate)));
+        lines.push((
+            "rate",
+            format!("{expected}{} measured with {} keys", per(self.measured_rate), thousands(self.sample)),
+        ));
+        let mut text: String = lines
+            .iter()
+            .map(|(name, value)| format!("{} {value}\n", paint.dim(&format!("{name:<28}"))))
+            .collect();
         if let Some(what) = self.histogram_of {
             text += &format!("\nkeys by {what}\n");
             let rows = self.histogram.iter().enumerate().filter(|(_, count)| **count > 0);

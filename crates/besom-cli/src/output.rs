@@ -46,7 +46,8 @@ pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         // Removed when it is dropped, unless it took its place.
-        let mut file = tempfile::Builder::new().prefix(".besom-").permissions(ordinary()).tempfile_in(folder)?;
+        let mut file =
+            tempfile::Builder::new().prefix(".besom-").permissions(ordinary()).tempfile_in(folder)?;
         file.write_all(content.as_bytes())?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
@@ -62,7 +63,9 @@ fn ordinary() -> fs::Permissions {
     }
     #[cfg(not(unix))]
     {
-        fs::metadata(".").map(|here| here.permissions()).unwrap_or_else(|_| unreachable!("there is a directory"))
+        fs::metadata(".")
+            .map(|here| here.permissions())
+            .unwrap_or_else(|_| unreachable!("there is a directory"))
     }
 }
 

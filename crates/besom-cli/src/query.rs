@@ -171,8 +171,14 @@ impl Verify {
         let problem = match filters::open(&self.file, self.seed, How::Checked) {
             Ok(_) => None,
             // The file is not at fault.
-            Err(Failure::Filter { source: besom::format::FormatError::SeedMissing | besom::format::FormatError::SeedMismatch, path }) => {
-                return Err(Failure::Usage(format!("{}: give the seed of this file with --seed", path.display())));
+            Err(Failure::Filter {
+                source: besom::format::FormatError::SeedMissing | besom::format::FormatError::SeedMismatch,
+                path,
+            }) => {
+                return Err(Failure::Usage(format!(
+                    "{}: give the seed of this file with --seed",
+                    path.display()
+                )));
             }
             Err(Failure::Filter { source, .. }) => Some(source.to_string()),
             Err(failure) => return Err(failure),
@@ -181,7 +187,9 @@ impl Verify {
         if self.json {
             output::print_json(&Checked { sound, filter: header.kind.name(), keys: header.len, problem })?;
         } else {
-            let verdict = problem.unwrap_or_else(|| format!("sound: {} of {} keys", header.kind, output::thousands(header.len)));
+            let verdict = problem.unwrap_or_else(|| {
+                format!("sound: {} of {} keys", header.kind, output::thousands(header.len))
+            });
             output::print(&format!("{}: {verdict}\n", self.file.display()))?;
         }
         Ok(if sound { Ending::Fine } else { Ending::No })

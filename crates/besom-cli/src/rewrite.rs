@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use besom::format::{Kind, Persist, WriteOptions};
-use besom::{BinFilter, BlockedBloomFilter, BloomFilter, HashKind, KeyHasher, MergeError, QuotientFilter, Seed, SipHash, Xxh3};
+use besom::{
+    BinFilter, BlockedBloomFilter, BloomFilter, HashKind, KeyHasher, MergeError, QuotientFilter, Seed,
+    SipHash, Xxh3,
+};
 use clap::Args;
 use serde::Serialize;
 
@@ -112,7 +115,8 @@ impl Merge {
         let mut union: Option<F> = None;
         for path in &self.files {
             let (region, _) = filters::map(path)?;
-            let (filter, _) = typed::<F>(&region, self.seed, How::Checked).map_err(|error| named(path, error))?;
+            let (filter, _) =
+                typed::<F>(&region, self.seed, How::Checked).map_err(|error| named(path, error))?;
             match &mut union {
                 None => union = Some(filter),
                 Some(union) => union
@@ -120,7 +124,9 @@ impl Merge {
                     .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?,
             }
         }
-        union.map(|filter| Box::new(filter) as Box<dyn Opened>).ok_or_else(|| Failure::Usage("no file to merge".into()))
+        union
+            .map(|filter| Box::new(filter) as Box<dyn Opened>)
+            .ok_or_else(|| Failure::Usage("no file to merge".into()))
     }
 }
 

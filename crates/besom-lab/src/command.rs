@@ -52,7 +52,6 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Where real traces are looked for if nobody says where.
 const DEFAULT_DATA: &str = "../shared/data";
 
-
 impl Reproduce {
     /// Whether the list of experiments is what was asked for.
     #[must_use]

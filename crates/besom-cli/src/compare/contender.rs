@@ -147,7 +147,10 @@ impl Entry {
             Space::Rate(rate) => match (self.build)(self.name, plan.keys, rate, plan.seed) {
                 Ok(built) => Ok((built, self.only_rate.unwrap_or(rate))),
                 Err(Refused::Other(problem)) => Err(Failure::contender(self.name, problem)),
-                Err(_) => Err(Failure::contender(self.name, format!("it cannot have the rate {rate}; choose another"))),
+                Err(_) => Err(Failure::contender(
+                    self.name,
+                    format!("it cannot have the rate {rate}; choose another"),
+                )),
             },
             Space::BitsPerKey(bits) => self.in_space(plan, bits),
         }
@@ -173,7 +176,8 @@ impl Entry {
             }
         }
         let coarsest = || (1..FINEST).find_map(|step| Some((at(step).ok()?, rate_of(step))));
-        best.or_else(coarsest).ok_or_else(|| Failure::contender(self.name, "it cannot be built for these keys"))
+        best.or_else(coarsest)
+            .ok_or_else(|| Failure::contender(self.name, "it cannot be built for these keys"))
     }
 }
 

@@ -42,7 +42,8 @@ impl Contender for Bloom {
 
 pub(super) fn qfilter(_: &str, keys: usize, rate: f64, _: u64) -> Built {
     sensible(rate, 30)?;
-    let filter = qfilter::Filter::new(keys as u64, rate).map_err(|error| Refused::Other(error.to_string()))?;
+    let filter =
+        qfilter::Filter::new(keys as u64, rate).map_err(|error| Refused::Other(error.to_string()))?;
     Ok(Box::new(Quotient(filter)))
 }
 

@@ -102,15 +102,24 @@ fn filter(text: &str) -> Result<Chosen, String> {
 }
 
 fn share(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|share| *share > 0.0 && *share < 1.0).ok_or_else(|| "not a share: more than 0, less than 1".into())
+    text.parse()
+        .ok()
+        .filter(|share| *share > 0.0 && *share < 1.0)
+        .ok_or_else(|| "not a share: more than 0, less than 1".into())
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|rate| *rate > 0.0 && *rate < 1.0).ok_or_else(|| "not a rate: more than 0, less than 1".into())
+    text.parse()
+        .ok()
+        .filter(|rate| *rate > 0.0 && *rate < 1.0)
+        .ok_or_else(|| "not a rate: more than 0, less than 1".into())
 }
 
 fn bits_per_key(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|bits| (1.0..=64.0).contains(bits)).ok_or_else(|| "not a number of bits from 1 to 64".into())
+    text.parse()
+        .ok()
+        .filter(|bits| (1.0..=64.0).contains(bits))
+        .ok_or_else(|| "not a number of bits from 1 to 64".into())
 }
 
 impl Compare {
@@ -128,7 +137,13 @@ impl Compare {
             output::print(&self.headline(&source, &plan))?;
         }
         let rows = self.measure(&source, &plan, &entries)?;
-        let report = Report { source: &source, plan: &plan, rows: &rows, store: self.store, seconds: start.elapsed().as_secs_f64() };
+        let report = Report {
+            source: &source,
+            plan: &plan,
+            rows: &rows,
+            store: self.store,
+            seconds: start.elapsed().as_secs_f64(),
+        };
         self.show(&report)?;
         Ok(if rows.len() == entries.len() { Ending::Fine } else { Ending::Interrupted })
     }
@@ -149,9 +164,11 @@ impl Compare {
         };
         let format = self.keys_format.as_ref();
         match (&self.keys, &self.queries, &self.trace) {
-            (Some(keys), Some(queries), _) => {
-                source::from_files((keys, format), (queries, self.queries_format.as_ref().or(format)), &mut told)
-            }
+            (Some(keys), Some(queries), _) => source::from_files(
+                (keys, format),
+                (queries, self.queries_format.as_ref().or(format)),
+                &mut told,
+            ),
             (_, _, Some(trace)) => source::from_trace(trace, format, self.stored, &mut told),
             _ => story::tell(self.story_queries, self.seed, &mut told),
         }
@@ -183,7 +200,8 @@ impl Compare {
         let (keys, queries) = (f64::from(source.stored), source.queries.len() as f64);
         let mut progress = Progress::new(keys + (keys + queries) * entries.len() as f64);
         progress.begin("filling the store");
-        let store = Store::new(self.store, &source.keys, source.stored, &mut |done| progress.advance(done as f64))?;
+        let store =
+            Store::new(self.store, &source.keys, source.stored, &mut |done| progress.advance(done as f64))?;
         let arena = Arena {
             keys: &source.keys,
             stored: source.stored,

@@ -91,7 +91,10 @@ fn cells(row: &Row) -> [Cell; 8] {
 fn table(html: &mut String, report: &Report<'_>, verdict: Option<&Verdict>) {
     html.push_str("<div class=\"wide\"><table id=\"filters\"><thead><tr>");
     for (heading, meaning) in COLUMNS {
-        let _ = write!(html, "<th scope=\"col\"><button type=\"button\" title=\"{meaning}\">{heading}</button></th>");
+        let _ = write!(
+            html,
+            "<th scope=\"col\"><button type=\"button\" title=\"{meaning}\">{heading}</button></th>"
+        );
     }
     html.push_str("</tr></thead><tbody>\n");
     for row in report.rows {
@@ -108,12 +111,17 @@ fn table(html: &mut String, report: &Report<'_>, verdict: Option<&Verdict>) {
     }
     html.push_str("</tbody></table></div>\n");
     if report.rows.iter().any(|row| !in_contest(row, report.plan)) {
-        html.push_str("<p class=\"facts\">* larger than the space that all were given, so not in the contest.</p>\n");
+        html.push_str(
+            "<p class=\"facts\">* larger than the space that all were given, so not in the contest.</p>\n",
+        );
     }
 }
 
 fn over_time(rows: &[Row]) -> Plot {
-    let (x, y) = (Axis::linear("million queries").including(0.0), Axis::linear("useless look-ups so far").including(0.0));
+    let (x, y) = (
+        Axis::linear("million queries").including(0.0),
+        Axis::linear("useless look-ups so far").including(0.0),
+    );
     let mut plot = Plot::lines("useless", "Useless look-ups in the store, as the queries go on", x, y);
     // Whoever is far worse than the rest would flatten all others; the table has them.
     let mut ends: Vec<u64> = rows.iter().map(|row| row.false_positives).collect();
@@ -126,7 +134,10 @@ fn over_time(rows: &[Row]) -> Plot {
         // The last point, and none so near to it that the two run into one another.
         let apart = |place: usize| place.is_multiple_of(step) && place + step / 2 < last;
         let points = row.useless.iter().enumerate().filter(|(place, _)| apart(*place) || *place == last);
-        plot.line(Line::exact(row.entry_name, points.map(|(_, point)| (point.0 as f64 / 1e6, point.1 as f64))));
+        plot.line(Line::exact(
+            row.entry_name,
+            points.map(|(_, point)| (point.0 as f64 / 1e6, point.1 as f64)),
+        ));
     }
     let hidden: Vec<_> = rows.iter().filter(|row| !shown(row)).map(|row| row.entry_name).collect();
     if !hidden.is_empty() {
@@ -137,7 +148,12 @@ fn over_time(rows: &[Row]) -> Plot {
 
 fn space(rows: &[Row]) -> Plot {
     let title = "Space, and the share of absent keys that got through";
-    let mut plot = Plot::lines("space", title, Axis::linear("bits a key"), Axis::log("false positives / absent queries"));
+    let mut plot = Plot::lines(
+        "space",
+        title,
+        Axis::linear("bits a key"),
+        Axis::log("false positives / absent queries"),
+    );
     for row in rows {
         let rate = row.false_positives as f64 / row.absent.max(1) as f64;
         plot.line(Line::exact(row.entry_name, [(row.bits_per_key, rate)]));
@@ -146,7 +162,11 @@ fn space(rows: &[Row]) -> Plot {
 }
 
 fn speed(rows: &[Row]) -> Plot {
-    let mut plot = Plot::dots("speed", "Queries a second, with the store behind the filter and without", Axis::log("million queries a second"));
+    let mut plot = Plot::dots(
+        "speed",
+        "Queries a second, with the store behind the filter and without",
+        Axis::log("million queries a second"),
+    );
     for row in rows {
         plot.dot(row.entry_name, "filter alone", exactly(row.filter_speed / 1e6));
         plot.dot(row.entry_name, "with the store", exactly(row.queries_per_second() / 1e6));

@@ -112,7 +112,12 @@ impl Arena<'_> {
         Ok(Some(row))
     }
 
-    fn fill(&self, name: &str, filter: &mut dyn Contender, progress: &mut dyn FnMut(u64)) -> Outcome<Duration> {
+    fn fill(
+        &self,
+        name: &str,
+        filter: &mut dyn Contender,
+        progress: &mut dyn FnMut(u64),
+    ) -> Outcome<Duration> {
         let failed = |problem: String| Failure::contender(name, problem);
         let start = Instant::now();
         while let Err(problem) = self.insert_all(filter, progress)? {
@@ -125,7 +130,11 @@ impl Arena<'_> {
     }
 
     /// Inserts all stored keys, or says why the filter did not take one.
-    fn insert_all(&self, filter: &mut dyn Contender, progress: &mut dyn FnMut(u64)) -> Outcome<Result<(), String>> {
+    fn insert_all(
+        &self,
+        filter: &mut dyn Contender,
+        progress: &mut dyn FnMut(u64),
+    ) -> Outcome<Result<(), String>> {
         for (number, key) in self.keys.iter().take(self.stored as usize).enumerate() {
             if let Err(problem) = filter.insert(key) {
                 return Ok(Err(problem));
@@ -249,5 +258,8 @@ impl Arena<'_> {
 
 fn false_negative(name: &str, key: &[u8]) -> Failure {
     let key = String::from_utf8_lossy(key);
-    Failure::contender(name, format!("it reported the stored key {key:?} absent, which no filter may; please report this"))
+    Failure::contender(
+        name,
+        format!("it reported the stored key {key:?} absent, which no filter may; please report this"),
+    )
 }

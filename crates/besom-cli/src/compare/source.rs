@@ -78,7 +78,12 @@ pub(super) fn from_trace(
     Ok(Source { keys, stored: stored as u32, queries, repeated_keys: 0, title })
 }
 
-fn next(input: &mut Input, key: &mut Vec<u8>, count: u64, progress: &mut dyn FnMut(&str, u64)) -> Outcome<bool> {
+fn next(
+    input: &mut Input,
+    key: &mut Vec<u8>,
+    count: u64,
+    progress: &mut dyn FnMut(&str, u64),
+) -> Outcome<bool> {
     if count.is_multiple_of(65_536) {
         progress("reading queries", 65_536);
         if interrupt::stopped() {

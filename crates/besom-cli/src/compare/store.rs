@@ -38,7 +38,12 @@ const GROUP: usize = 1 << 18;
 
 impl<'k> Store<'k> {
     /// Stores the first keys of a set.
-    pub(crate) fn new(kind: StoreKind, keys: &'k KeySet, stored: u32, progress: &mut dyn FnMut(usize)) -> Outcome<Self> {
+    pub(crate) fn new(
+        kind: StoreKind,
+        keys: &'k KeySet,
+        stored: u32,
+        progress: &mut dyn FnMut(usize),
+    ) -> Outcome<Self> {
         match kind {
             StoreKind::Memory => Ok(Self::Memory { keys, stored }),
             StoreKind::Redb => Self::redb(keys, stored, progress),

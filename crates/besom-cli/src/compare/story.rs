@@ -20,18 +20,18 @@ const EXPONENT: f64 = 1.0;
 const KNOWN_IN: u64 = 200;
 
 const FIRST: [&str; 32] = [
-    "fast", "tiny", "async", "json", "http", "graph", "micro", "super", "react", "vue", "node", "rust", "py", "data", "image",
-    "text", "date", "color", "crypto", "event", "stream", "cache", "file", "path", "url", "web", "auth", "test", "mock", "log",
-    "cli", "core",
+    "fast", "tiny", "async", "json", "http", "graph", "micro", "super", "react", "vue", "node", "rust", "py",
+    "data", "image", "text", "date", "color", "crypto", "event", "stream", "cache", "file", "path", "url",
+    "web", "auth", "test", "mock", "log", "cli", "core",
 ];
 const SECOND: [&str; 32] = [
-    "parser", "client", "server", "router", "loader", "builder", "format", "query", "utils", "tools", "kit", "helper", "engine",
-    "adapter", "bridge", "wrapper", "plugin", "theme", "widget", "schema", "proxy", "queue", "store", "table", "tree", "list",
-    "chart", "form", "grid", "hooks", "state", "sync",
+    "parser", "client", "server", "router", "loader", "builder", "format", "query", "utils", "tools", "kit",
+    "helper", "engine", "adapter", "bridge", "wrapper", "plugin", "theme", "widget", "schema", "proxy",
+    "queue", "store", "table", "tree", "list", "chart", "form", "grid", "hooks", "state", "sync",
 ];
 const COMPANIES: [&str; 16] = [
-    "acme", "globex", "initech", "umbra", "hooli", "stark", "wayne", "tyrell", "cyber", "aperture", "vandelay", "pied",
-    "wonka", "oscorp", "soylent", "massive",
+    "acme", "globex", "initech", "umbra", "hooli", "stark", "wayne", "tyrell", "cyber", "aperture",
+    "vandelay", "pied", "wonka", "oscorp", "soylent", "massive",
 ];
 const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
 

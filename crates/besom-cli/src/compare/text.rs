@@ -13,7 +13,11 @@ pub(super) fn render(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint
     let mut text = table(rows, plan, verdict, paint).render(paint);
     if rows.iter().any(|row| !in_contest(row, plan)) {
         let bits = if let Space::BitsPerKey(bits) = plan.space { bits } else { 0.0 };
-        let _ = writeln!(text, "{}", paint.dim(&format!("* larger than the {bits} bits a key of the others, so not in the contest")));
+        let _ = writeln!(
+            text,
+            "{}",
+            paint.dim(&format!("* larger than the {bits} bits a key of the others, so not in the contest"))
+        );
     }
     let _ = writeln!(text, "\n{}", paint.bold("Useless look-ups in the store, as the queries go on"));
     text += &lines(rows, verdict, paint);
@@ -49,7 +53,8 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
             (false, false) => paint.dim(&name),
         };
         let attacked = 100.0 * row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
-        let attacked = if attacked > 10.0 { paint.red(&format!("{attacked:.1}%")) } else { format!("{attacked:.2}%") };
+        let attacked =
+            if attacked > 10.0 { paint.red(&format!("{attacked:.1}%")) } else { format!("{attacked:.2}%") };
         table.row(vec![
             name,
             format!("{:.2}", row.bits_per_key),
@@ -80,7 +85,13 @@ fn lines(rows: &[Row], verdict: Option<&Verdict>, paint: Paint) -> String {
     for row in rows {
         let line: String = (1..=WIDTH).map(|step| level(row, step, most)).collect();
         let best = verdict.is_some_and(|verdict| verdict.recommended == row.entry_name);
-        let line = if best { paint.green(&line) } else if row.adaptive { line } else { paint.yellow(&line) };
+        let line = if best {
+            paint.green(&line)
+        } else if row.adaptive {
+            line
+        } else {
+            paint.yellow(&line)
+        };
         let _ = writeln!(text, "  {:width$} {line} {}", row.entry_name, thousands(row.false_positives));
     }
     text

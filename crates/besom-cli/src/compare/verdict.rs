@@ -35,7 +35,9 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
     let plain = contest().filter(|row| !row.adaptive).min_by(|a, b| order(a, b));
     let adaptive = contest().filter(|row| row.adaptive).min_by(|a, b| order(a, b));
     let mut sentence = match (plain, adaptive) {
-        (Some(plain), Some(adaptive)) if adaptive.entry_name == best.entry_name => against_plain(adaptive, plain),
+        (Some(plain), Some(adaptive)) if adaptive.entry_name == best.entry_name => {
+            against_plain(adaptive, plain)
+        }
         (Some(plain), Some(adaptive)) => not_worth(plain, adaptive),
         _ => format!(
             "{} had the fewest store reads: {} in {} queries, {} of them useless.",
@@ -46,7 +48,8 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
         ),
     };
     if best.entry_name == "whitelist" {
-        let with_remote = contest().filter(|row| row.adaptive && row.entry_name != "whitelist").min_by(|a, b| order(a, b));
+        let with_remote =
+            contest().filter(|row| row.adaptive && row.entry_name != "whitelist").min_by(|a, b| order(a, b));
         sentence += &whitelist_caveat(with_remote);
     }
     Some(Verdict { recommended: best.entry_name, sentence, code: code(best, plan) })
@@ -92,7 +95,9 @@ fn whitelist_caveat(second: Option<&Row>) -> String {
     let second = second.map_or_else(String::new, |row| {
         format!(" {} comes next, with {} store reads.", row.entry_name, thousands(row.store_reads()))
     });
-    format!(" Mind that it cannot remove keys, and that its list grows with every new false positive.{second}")
+    format!(
+        " Mind that it cannot remove keys, and that its list grows with every new false positive.{second}"
+    )
 }
 
 fn not_worth(plain: &Row, adaptive: &Row) -> String {
@@ -132,7 +137,8 @@ fn code(row: &Row, plan: &Plan) -> String {
                 "let filter = besom::{name}::builder().capacity({keys}).false_positive_rate({rate}){load}.build()?;"
             );
             if entry.adaptive && entry.name != "whitelist" {
-                filter + "\nlet mut guard = besom::Guard::new(filter, your_store); // repairs false positives by itself"
+                filter
+                    + "\nlet mut guard = besom::Guard::new(filter, your_store); // repairs false positives by itself"
             } else {
                 filter
             }
@@ -142,7 +148,8 @@ fn code(row: &Row, plan: &Plan) -> String {
 
 /// Whether a filter has slots, and was given a load for them.
 fn has_load(name: &str) -> bool {
-    !["broom", "adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"].contains(&name)
+    !["broom", "adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"]
+        .contains(&name)
 }
 
 #[cfg(test)]
@@ -179,11 +186,16 @@ mod tests {
 
     #[test]
     fn the_fewest_reads_among_those_of_the_size_win() {
-        let rows = [row("bloom", 12.0, 500, 0), row("telescoping", 12.1, 50, 50), row("whitelist", 20.0, 10, 0)];
+        let rows =
+            [row("bloom", 12.0, 500, 0), row("telescoping", 12.1, 50, 50), row("whitelist", 20.0, 10, 0)];
         let verdict = judge(&rows, &PLAN).unwrap();
         assert_eq!(verdict.recommended, "telescoping");
         assert!(verdict.sentence.contains("5.0 times as many"), "{}", verdict.sentence);
-        assert!(verdict.code.contains("TelescopingFilter") && verdict.code.contains("1.0 / 256.0"), "{}", verdict.code);
+        assert!(
+            verdict.code.contains("TelescopingFilter") && verdict.code.contains("1.0 / 256.0"),
+            "{}",
+            verdict.code
+        );
         let by_rate = Plan { space: Space::Rate(0.01), ..PLAN };
         assert_eq!(judge(&rows, &by_rate).unwrap().recommended, "whitelist");
         assert!(judge(&rows[2..], &PLAN).is_none());

@@ -16,7 +16,11 @@ fn files_that_are_no_files_of_keys_are_refused() {
     let refused = |keys: &str, words: &str| {
         folder.run(&["build", keys, "-o", "out"]).refused(words);
         folder.run(&["compare", "--keys", keys, "--queries", keys]).refused(words);
-        folder.run(&["compare", "--trace", keys, "--report", "out.html"]).refused(if keys == "empty" { "two different keys" } else { words });
+        folder.run(&["compare", "--trace", keys, "--report", "out.html"]).refused(if keys == "empty" {
+            "two different keys"
+        } else {
+            words
+        });
     };
     refused("missing", "missing: ");
     refused("folder", "directory");
@@ -31,7 +35,8 @@ fn files_that_are_no_files_of_keys_are_refused() {
 #[test]
 fn odd_keys_are_keys() {
     let folder = Folder::new();
-    let mut garbage: Vec<u8> = (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut garbage: Vec<u8> =
+        (0..200_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     garbage.extend([vec![b'\n'], vec![b'x'; 1 << 20], vec![b'\n']].concat());
     folder.file("garbage", &garbage);
     folder.run(&["build", "garbage", "-o", "f"]).code(0);
@@ -46,7 +51,9 @@ fn a_key_in_both_lists_is_named() {
     let folder = Folder::new();
     folder.lines("yes", ["a", "b", "c"].map(str::to_owned).into_iter());
     folder.lines("no", ["x", "b", "c"].map(str::to_owned).into_iter());
-    folder.run(&["build", "yes", "--no", "no", "-o", "f"]).refused("2 keys are in both lists, \"b\" among them");
+    folder
+        .run(&["build", "yes", "--no", "no", "-o", "f"])
+        .refused("2 keys are in both lists, \"b\" among them");
     assert!(!folder.path("f").exists());
 }
 
@@ -81,7 +88,9 @@ fn damaged_filter_files_are_refused_by_everything_that_reads_them() {
     all("nothing", "no besom file");
     all("gone", "gone: ");
     all(".", "directory");
-    for (file, code) in [("good", 0), ("flipped", 1), ("cut", 1), ("stub", 2), ("text", 2), ("newer", 2), ("gone", 2)] {
+    for (file, code) in
+        [("good", 0), ("flipped", 1), ("cut", 1), ("stub", 2), ("text", 2), ("newer", 2), ("gone", 2)]
+    {
         folder.run(&["verify", file]).code(code);
     }
     let verdict = folder.run(&["verify", "flipped", "--json"]).code(1).json();
@@ -112,7 +121,9 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     folder.shell(&line("besom build keys -o out")).refused("out: ");
     assert_eq!(std::fs::read(folder.path("out")).unwrap(), b"the old file");
     folder.shell(&line("besom compare --trace keys --report page.html")).refused("temporary");
-    folder.shell(&line("besom compare --story-queries 10 --filters bloom --store redb")).refused("--store memory");
+    folder
+        .shell(&line("besom compare --story-queries 10 --filters bloom --store redb"))
+        .refused("--store memory");
     assert_eq!(folder.names(), before);
     folder.run(&["build", "keys", "-o", "f"]).code(0);
     folder.shell("besom query f keys > /dev/full").refused("standard output: ");
@@ -124,10 +135,16 @@ fn a_closed_pipe_is_no_panic() {
     let folder = Folder::new();
     folder.lines("keys", (0..100_000).map(|number| format!("key-{number}")));
     folder.run(&["build", "keys", "-o", "f"]).code(0);
-    for arguments in [&["query", "f", "keys"][..], &["completions", "bash"], &["reproduce", "list"], &["inspect", "f", "--json"]] {
+    for arguments in [
+        &["query", "f", "keys"][..],
+        &["completions", "bash"],
+        &["reproduce", "list"],
+        &["inspect", "f", "--json"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let child = folder.command(arguments).stdout(Stdio::from(writer)).stderr(Stdio::piped()).spawn().unwrap();
+        let child =
+            folder.command(arguments).stdout(Stdio::from(writer)).stderr(Stdio::piped()).spawn().unwrap();
         Ended::of(child.wait_with_output().unwrap()).refused("standard output was closed");
     }
 }
@@ -156,5 +173,7 @@ fn wrong_usage_is_answered_with_exit_code_2_and_a_hint() {
         let ended = folder.run(arguments).code(2);
         assert!(ended.err.contains(words), "{arguments:?}: {}", ended.err);
     }
-    folder.run(&["build", "keys", "-o", "f", "--filter", "tinyset", "--rate", "1e-30"]).refused("choose one from");
+    folder
+        .run(&["build", "keys", "-o", "f", "--filter", "tinyset", "--rate", "1e-30"])
+        .refused("choose one from");
 }

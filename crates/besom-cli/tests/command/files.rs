@@ -42,11 +42,18 @@ fn known_negatives_are_excluded_by_every_filter_that_adapts() {
     folder.lines("no", keys(5000..45_000));
     folder.lines("few", keys(5000..9000));
     // Those that keep whole levels of colliding keys make room by forgetting, once a twentieth of the keys collided.
-    let room_for_all = ["telescoping", "telescoping-uncompressed", "extension", "broom", "whitelist", "cuckooing"];
+    let room_for_all =
+        ["telescoping", "telescoping-uncompressed", "extension", "broom", "whitelist", "cuckooing"];
     let room_for_few = ["adaptive-bloom", "cascade", "swapping"];
-    let lists = room_for_all.map(|kind| (kind, "no", 40_000)).into_iter().chain(room_for_few.map(|kind| (kind, "few", 4000)));
+    let lists = room_for_all
+        .map(|kind| (kind, "no", 40_000))
+        .into_iter()
+        .chain(room_for_few.map(|kind| (kind, "few", 4000)));
     for (kind, no, negatives) in lists {
-        let built = folder.run(&["build", "yes", "--no", no, "--filter", kind, "-o", "f", "--json", "--seed", "5"]).code(0).json();
+        let built = folder
+            .run(&["build", "yes", "--no", no, "--filter", kind, "-o", "f", "--json", "--seed", "5"])
+            .code(0)
+            .json();
         assert_eq!(built["negatives"], negatives);
         assert!((3..400).contains(&built["adaptations"].as_u64().unwrap()), "{kind}: {built}");
         let answers = folder.run(&["query", "f", "yes"]).code(0);
@@ -54,7 +61,9 @@ fn known_negatives_are_excluded_by_every_filter_that_adapts() {
         let expected = format!("0 maybe, {negatives} no\n");
         assert_eq!(folder.run(&["query", "f", no, "--count"]).code(1).out, expected, "{kind}");
     }
-    folder.run(&["build", "yes", "--no", "no", "--filter", "adaptive-bloom", "--seed", "5", "-o", "g"]).refused("forgets repairs");
+    folder
+        .run(&["build", "yes", "--no", "no", "--filter", "adaptive-bloom", "--seed", "5", "-o", "g"])
+        .refused("forgets repairs");
     folder.run(&["build", "yes", "--no", "no", "--filter", "bloom", "-o", "g"]).refused("does not adapt");
     assert!(!folder.path("g").exists());
     let text = folder.run(&["inspect", "f"]).code(0).out;
@@ -63,7 +72,10 @@ fn known_negatives_are_excluded_by_every_filter_that_adapts() {
     let histogram = folder.run(&["inspect", "f", "--json"]).code(0).json();
     assert_eq!(histogram["histogram_of"], "extension bits");
     let counts = histogram["histogram"].as_array().unwrap();
-    assert!(counts.len() > 3 && counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>() == 2000, "{counts:?}");
+    assert!(
+        counts.len() > 3 && counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>() == 2000,
+        "{counts:?}"
+    );
 }
 
 /// The size that is promised, at a tenth of the keys; all of them with `BESOM_FULL`.
@@ -73,7 +85,10 @@ fn an_exact_list_takes_less_than_14_bits_a_key() {
     let keys_of = if crate::full() { 1_000_000 } else { 100_000 };
     folder.lines("yes", keys(0..keys_of));
     folder.lines("no", keys(10_000_000..10_000_000 + keys_of));
-    let built = folder.run(&["build", "yes", "--no", "no", "--rate", "0.00390625", "-o", "f", "--json"]).code(0).json();
+    let built = folder
+        .run(&["build", "yes", "--no", "no", "--rate", "0.00390625", "-o", "f", "--json"])
+        .code(0)
+        .json();
     let bits = built["bits_per_key"].as_f64().unwrap();
     assert!(bits <= 14.0, "{bits}");
     folder.run(&["query", "f", "yes", "--quiet"]).code(0);
@@ -101,15 +116,42 @@ fn filters_that_were_built_alike_are_merged() {
     folder.lines("right", keys(500..1000));
     for kind in ["bins", "quotient", "bloom", "blocked-bloom"] {
         for side in ["left", "right"] {
-            folder.run(&["build", side, "--filter", kind, "--seed", "0x7", "--capacity", "1000", "-o", &format!("{side}.besom")]).code(0);
+            folder
+                .run(&[
+                    "build",
+                    side,
+                    "--filter",
+                    kind,
+                    "--seed",
+                    "0x7",
+                    "--capacity",
+                    "1000",
+                    "-o",
+                    &format!("{side}.besom"),
+                ])
+                .code(0);
         }
-        let merged = folder.run(&["merge", "left.besom", "right.besom", "-o", "both", "--json"]).code(0).json();
+        let merged =
+            folder.run(&["merge", "left.besom", "right.besom", "-o", "both", "--json"]).code(0).json();
         assert_eq!(merged["keys"], 1000, "{kind}");
         folder.run(&["query", "both", "left", "-q"]).code(0);
         folder.run(&["query", "both", "right", "-q"]).code(0);
         folder.run(&["verify", "both"]).code(0);
     }
-    folder.run(&["build", "right", "--filter", "blocked-bloom", "--seed", "8", "--capacity", "1000", "-o", "right.besom"]).code(0);
+    folder
+        .run(&[
+            "build",
+            "right",
+            "--filter",
+            "blocked-bloom",
+            "--seed",
+            "8",
+            "--capacity",
+            "1000",
+            "-o",
+            "right.besom",
+        ])
+        .code(0);
     folder.run(&["merge", "left.besom", "right.besom", "-o", "none"]).refused("seed");
     folder.run(&["build", "left", "--filter", "telescoping", "-o", "t"]).code(0);
     folder.run(&["merge", "t", "t", "-o", "none"]).refused("cannot be merged");

@@ -31,7 +31,8 @@ fn shortened(line: &str) -> Option<String> {
         _ if crate::full() && line != "besom reproduce all --quick" => "",
         "besom compare" => " --story-queries 20000 --filters telescoping,bloom --attack 1000",
         "besom attack" => " --games 1 --keys 64",
-        "besom reproduce all --quick" | "besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json" => return None,
+        "besom reproduce all --quick"
+        | "besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json" => return None,
         "besom bench --quick" => " --filters bins,qfilter",
         _ if line.starts_with("besom attack") => " --games 2 --keys 64",
         _ => "",
@@ -42,7 +43,20 @@ fn shortened(line: &str) -> Option<String> {
 #[test]
 fn the_examples_of_every_command_work() {
     let folder = prepared();
-    let verbs = ["compare", "build", "query", "inspect", "verify", "merge", "convert", "attack", "reproduce", "bench", "completions", "man"];
+    let verbs = [
+        "compare",
+        "build",
+        "query",
+        "inspect",
+        "verify",
+        "merge",
+        "convert",
+        "attack",
+        "reproduce",
+        "bench",
+        "completions",
+        "man",
+    ];
     let listed = folder.run(&["--help"]).code(0).out;
     for verb in verbs {
         assert!(listed.contains(&format!("\n  {verb} ")), "{verb}");
@@ -56,7 +70,11 @@ fn the_examples_of_every_command_work() {
             assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
         }
     }
-    for (file, what) in [("report.html", "<!doctype html>"), ("target/man/besom.1", ".TH"), ("target/man/besom-compare.1", ".TH")] {
+    for (file, what) in [
+        ("report.html", "<!doctype html>"),
+        ("target/man/besom.1", ".TH"),
+        ("target/man/besom-compare.1", ".TH"),
+    ] {
         let text = std::fs::read_to_string(folder.path(file)).unwrap();
         assert!(text.contains(what), "{file}");
     }

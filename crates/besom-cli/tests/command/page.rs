@@ -7,7 +7,17 @@ fn the_page_is_whole_and_needs_nothing_else() {
     let folder = Folder::new();
     folder.lines("<keys>", (0..1000).map(|number| format!("key-{number}")));
     folder.lines("queries", (0..5000).map(|number| format!("q-{}", number % 700)));
-    let run = ["compare", "--keys", "<keys>", "--queries", "queries", "--report", "page.html", "--filters", "telescoping,bloom,xorf"];
+    let run = [
+        "compare",
+        "--keys",
+        "<keys>",
+        "--queries",
+        "queries",
+        "--report",
+        "page.html",
+        "--filters",
+        "telescoping,bloom,xorf",
+    ];
     let told = folder.run(&run).code(0).out;
     assert!(told.ends_with("page.html\n"), "{told}");
     let page = std::fs::read_to_string(folder.path("page.html")).unwrap();

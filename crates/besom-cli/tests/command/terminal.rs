@@ -25,7 +25,11 @@ fn on_terminal(folder: &Folder, arguments: &[&str]) -> (Child, Screen) {
     let name = ptsname(&master, Vec::new()).unwrap();
     let side = || File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut command = folder.command(arguments);
-    command.stdin(Stdio::from(side())).stdout(Stdio::from(side())).stderr(Stdio::from(side())).env_remove("NO_COLOR");
+    command
+        .stdin(Stdio::from(side()))
+        .stdout(Stdio::from(side()))
+        .stderr(Stdio::from(side()))
+        .env_remove("NO_COLOR");
     let child = command.spawn().expect("the command starts");
     drop(command);
     let (sender, chunks) = channel();
@@ -95,7 +99,8 @@ fn colours_can_be_declined() {
 fn an_interrupt_shows_what_was_measured_so_far() {
     let folder = Folder::new();
     data(&folder, 3_000_000);
-    let run = ["compare", "--keys", "keys", "--queries", "queries", "--filters", "all", "--report", "page.html"];
+    let run =
+        ["compare", "--keys", "keys", "--queries", "queries", "--filters", "all", "--report", "page.html"];
     let (mut child, mut screen) = on_terminal(&folder, &run);
     assert!(screen.until("extension"), "{}", screen.text);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
@@ -113,7 +118,8 @@ fn an_interrupt_shows_what_was_measured_so_far() {
 fn an_interrupt_leaves_no_half_written_file() {
     let folder = Folder::new();
     folder.lines("keys", (0..2_000_000).map(|number| format!("key-{number}")));
-    let (mut child, mut screen) = on_terminal(&folder, &["build", "keys", "--filter", "cuckooing", "-o", "f"]);
+    let (mut child, mut screen) =
+        on_terminal(&folder, &["build", "keys", "--filter", "cuckooing", "-o", "f"]);
     assert!(screen.until("inserting keys"), "{}", screen.text);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let text = screen.rest();

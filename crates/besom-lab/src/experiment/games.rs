@@ -16,7 +16,8 @@ pub(super) fn play_all(
     adversary: impl Fn(u64) -> Box<dyn Adversary>,
 ) -> Result<Point, TaskError> {
     let (panel, series, x, run) = place;
-    let (mut games, mut wins, mut lookups, mut forced, mut bits, mut working) = (0_u64, 0_u64, 0_u64, 0_u64, 0.0, 0_usize);
+    let (mut games, mut wins, mut lookups, mut forced, mut bits, mut working) =
+        (0_u64, 0_u64, 0_u64, 0_u64, 0.0, 0_usize);
     for seed in seeds {
         let mut trial = Trial::new(filter(seed)?);
         let outcome = play(&mut trial, rules, adversary(seed).as_mut())

@@ -98,7 +98,9 @@ impl Page {
 
     /// A row for every paper.
     fn write_summary(&self, html: &mut String) {
-        html.push_str("<div class=\"wide\"><table class=\"papers\"><thead><tr><th>paper</th><th class=\"n\">agree</th>");
+        html.push_str(
+            "<div class=\"wide\"><table class=\"papers\"><thead><tr><th>paper</th><th class=\"n\">agree</th>",
+        );
         html.push_str("<th class=\"n\">do not</th><th class=\"n\">open</th><th>what that means for a choice</th></tr></thead><tbody>\n");
         for paper in PAPERS {
             let mine = || self.sections.iter().filter(|(name, ..)| name.starts_with(paper.prefix));
@@ -135,7 +137,10 @@ impl Page {
     /// What does not hold, in plain words.
     fn write_failing(&self, html: &mut String) {
         let failing = || {
-            let claims = self.sections.iter().flat_map(|(name, _, section)| section.claims.iter().map(move |claim| (name, claim)));
+            let claims = self
+                .sections
+                .iter()
+                .flat_map(|(name, _, section)| section.claims.iter().map(move |claim| (name, claim)));
             claims.filter(|(_, claim)| claim.verdict == Verdict::Disagrees)
         };
         let size = if self.is_quick() { " at this size" } else { "" };
@@ -146,7 +151,10 @@ impl Page {
         }
         html.push_str("<ul class=\"failing\">\n");
         for (name, claim) in failing() {
-            let reason = claim.reason.as_deref().map(|reason| format!(" <span class=\"reason\">Why: {}.</span>", escape(reason)));
+            let reason = claim
+                .reason
+                .as_deref()
+                .map(|reason| format!(" <span class=\"reason\">Why: {}.</span>", escape(reason)));
             let _ = writeln!(
                 html,
                 "<li><a href=\"#{0}\">{0}</a>: <q>{1}</q> Measured: {2}.{3}</li>",
@@ -171,7 +179,9 @@ impl Page {
     }
 
     fn write_verdicts(&self, html: &mut String) {
-        html.push_str("<section id=\"claims\"><h2>All claims</h2>\n<details><summary>The whole table</summary>\n");
+        html.push_str(
+            "<section id=\"claims\"><h2>All claims</h2>\n<details><summary>The whole table</summary>\n",
+        );
         html.push_str("<div class=\"wide\"><table><thead><tr><th>experiment</th><th>the paper claims</th>");
         html.push_str("<th>measured</th><th>agrees</th></tr></thead><tbody>\n");
         for (name, _, section) in &self.sections {

@@ -34,7 +34,8 @@ pub fn render(plot: &Plot) -> String {
 /// needs [`FIGURE_STYLE`] to show one of them.
 #[must_use]
 pub fn render_figure(plot: &Plot) -> String {
-    let [wide, narrow] = [Paper::WIDE, Paper::NARROW].map(|paper| draw(plot, Paper { titled: false, ..paper }));
+    let [wide, narrow] =
+        [Paper::WIDE, Paper::NARROW].map(|paper| draw(plot, Paper { titled: false, ..paper }));
     let caption = escape(&plot.title);
     format!(
         "<figure><figcaption>{caption}</figcaption><div class=\"on-wide\">{wide}</div><div class=\"on-narrow\">{narrow}</div></figure>"
@@ -299,8 +300,11 @@ fn legend_width(names: &[&str]) -> f64 {
 
 fn legend(svg: &mut String, paper: Paper, frame: &Frame, names: &[&str], hollow: bool) {
     let columns = paper.columns(names);
-    let (left, top) =
-        if paper.legend_below { (14.0, frame.bottom() + BOTTOM) } else { (frame.right() + 18.0, frame.top + 8.0) };
+    let (left, top) = if paper.legend_below {
+        (14.0, frame.bottom() + BOTTOM)
+    } else {
+        (frame.right() + 18.0, frame.top + 8.0)
+    };
     let place_of = |place: usize| {
         let (column, row) = (place % columns, place / columns);
         (left + column as f64 * (paper.width - left) / columns as f64, top + LEGEND_ROW * row as f64)

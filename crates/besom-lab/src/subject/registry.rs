@@ -1,10 +1,10 @@
 //! The registry: one line per filter.
 
 use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, DynFilter, ExtensionFilter, Filter, Overflow, QuotientFilter, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, dyn_adaptive, dyn_plain,
-    dyn_removable,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade,
+    CuckooFilter, CuckooingFilter, CyclicFilter, DynFilter, ExtensionFilter, Filter, Overflow,
+    QuotientFilter, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter, dyn_adaptive, dyn_plain, dyn_removable,
 };
 
 use super::{Space, Spec, Subject, SubjectError};
@@ -150,7 +150,9 @@ const REGISTRY: &[Entry] = &[
         ..Entry::adaptive("cuckoo", None, |spec| cuckoo!(CuckooFilter, spec, four_by_one))
     },
     Entry::plain("quotient", true, |spec| quotient(spec).map(dyn_removable)),
-    Entry::plain("bins", true, |spec| without_slots!(BinFilter, spec, rate(spec, QUOTIENT_OVERHEAD)).map(dyn_removable)),
+    Entry::plain("bins", true, |spec| {
+        without_slots!(BinFilter, spec, rate(spec, QUOTIENT_OVERHEAD)).map(dyn_removable)
+    }),
     Entry::plain("bloom", false, |spec| bloom(spec).map(dyn_plain)),
     Entry::plain("blocked-bloom", false, |spec| {
         without_slots!(BlockedBloomFilter, spec, bloom_rate(spec)).map(dyn_plain)

@@ -62,7 +62,8 @@ impl<R: Read + Send> KeyStream for CsvColumn<R> {
         }
         let Some(field) = self.record.get(self.column) else {
             let line = self.record.position().map_or(0, csv::Position::line);
-            let problem = format!("{} columns, where column {} was asked for", self.record.len(), self.column + 1);
+            let problem =
+                format!("{} columns, where column {} was asked for", self.record.len(), self.column + 1);
             return Err(WorkloadError::Line { line, problem });
         };
         key.clear();
@@ -108,7 +109,10 @@ mod tests {
     #[test]
     fn errors_say_where() {
         assert!(keys("a,b\n1,2\n", "c").unwrap_err().contains("there are a, b"));
-        assert_eq!(keys("a,b\n1,2\n3\n", "b").unwrap_err(), "line 3: 1 columns, where column 2 was asked for");
+        assert_eq!(
+            keys("a,b\n1,2\n3\n", "b").unwrap_err(),
+            "line 3: 1 columns, where column 2 was asked for"
+        );
         assert!(keys("a\n1\n", "0").unwrap_err().contains("no column is called 0"));
     }
 }
