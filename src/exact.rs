@@ -88,6 +88,10 @@ const BATCH: usize = 512;
 /// assert!((0..1000_u64).all(|key| filter.contains(&key)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "so that ranges, slices and other small iterators are handed in as they are"
+)]
 pub fn exclude<F, K, R>(
     filter: &mut F,
     negatives: impl IntoIterator<Item = K> + Clone,

@@ -101,7 +101,7 @@ impl<H: KeyHasher> TelescopingFilter<H> {
     /// ```
     #[must_use]
     pub fn selectors(&self) -> Vec<usize> {
-        self.core.histogram(|selector| usize::from(selector))
+        self.core.histogram(usize::from)
     }
 }
 

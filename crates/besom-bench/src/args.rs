@@ -59,7 +59,7 @@ pub struct Args {
     seed: u64,
 
     /// The instruction set that besom's filters use: portable, neon, avx2 or avx512 [default: the processor's best, or what
-    /// the environment asks for with BESOM_ISA]
+    /// the environment asks for with `BESOM_ISA`]
     #[arg(long, value_name = "NAME", value_parser = isa)]
     isa: Option<Isa>,
 

@@ -78,6 +78,7 @@ impl Failure {
     }
 
     /// An error of a filter.
+    #[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
     pub(crate) fn contender(filter: &str, problem: impl ToString) -> Self {
         Self::Contender { filter: filter.to_owned(), problem: problem.to_string() }
     }

@@ -99,9 +99,9 @@ impl Inspect {
             sample: self.sample,
         };
         if self.json {
-            output::print_json(&report)?
+            output::print_json(&report)?;
         } else {
-            output::print(&report.text(Paint::stdout()))?
+            output::print(&report.text(Paint::stdout()))?;
         }
         Ok(Ending::Fine)
     }
@@ -142,8 +142,13 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     let names: &[&str] = match header.kind {
         Kind::Quotient => &["quotients", "remainder bits", "blocks", "doublings left"],
         Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension => VALUES,
-        Kind::Cuckoo | Kind::CuckooPartial | Kind::Cuckooing | Kind::Swapping => CUCKOO,
-        Kind::Cyclic1 | Kind::Cyclic2 | Kind::Cyclic3 => CUCKOO,
+        Kind::Cuckoo
+        | Kind::CuckooPartial
+        | Kind::Cuckooing
+        | Kind::Swapping
+        | Kind::Cyclic1
+        | Kind::Cyclic2
+        | Kind::Cyclic3 => CUCKOO,
         Kind::Bloom | Kind::BlockedBloom | Kind::Whitelist => &["words", "probes"],
         Kind::TinySet => &["bits of a block", "chains", "removal", "blocks"],
         _ => &[],

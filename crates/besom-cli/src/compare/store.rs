@@ -82,7 +82,6 @@ impl<'k> Store<'k> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn failed(error: impl Into<redb::Error>) -> Failure {
     Failure::Store(error.into().to_string())
 }
