@@ -34,7 +34,7 @@ fn shortened(line: &str) -> Option<String> {
         "besom reproduce all --quick"
         | "besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json" => return None,
         "besom bench --quick" => " --filters bins,qfilter",
-        _ if line.starts_with("besom attack") => " --games 2 --keys 64",
+        _ if line.starts_with("besom attack") => " --keys 64",
         _ => "",
     };
     Some(format!("{line}{more}"))
