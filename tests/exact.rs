@@ -12,7 +12,7 @@ use besom::{
 fn check<F: Adaptive>(mut filter: F, keys: u64, negatives: u64, seed: u64, exact: bool) {
     let (mut remote, mut random) = (MemoryRemote::new(), Random::new(seed));
     let stored: Vec<u64> = (0..keys).map(|_| random.next() | 1).collect();
-    stored.iter().for_each(|key| drop(filter.insert(key, &mut remote).unwrap()));
+    stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
     // Some of the list more than once, and next to one another.
     let list: Vec<u64> = (0..negatives)
         .map(|_| random.next() & !1)
@@ -67,7 +67,7 @@ fn every_negative_is_rejected_and_every_key_accepted() {
 fn two_passes_are_enough_for_an_extension_filter() {
     let (mut filter, mut remote) =
         (ExtensionFilter::builder().capacity(2000).seed(3_u64).build().unwrap(), MemoryRemote::new());
-    (0..2000_u64).for_each(|key| drop(filter.insert(&key, &mut remote).unwrap()));
+    (0..2000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     let done = exclude(&mut filter, 2000..100_000_u64, &mut remote).unwrap();
     assert_eq!(done.passes, 2);
     assert!((250..550).contains(&done.adaptations), "{done:?}: about 1/256 of 98,000");
@@ -76,7 +76,7 @@ fn two_passes_are_enough_for_an_extension_filter() {
 #[test]
 fn a_key_in_both_lists_is_refused_and_stays() {
     let (mut filter, mut remote) = (TelescopingFilter::with_capacity(100).unwrap(), MemoryRemote::new());
-    ["a", "b", "c"].iter().for_each(|key| drop(filter.insert(*key, &mut remote).unwrap()));
+    ["a", "b", "c"].iter().for_each(|key| assert!(filter.insert(*key, &mut remote).unwrap()));
     match exclude(&mut filter, ["x", "b"], &mut remote) {
         Err(ExcludeError::Stored { key }) => assert_eq!(key, b"b"),
         other => panic!("{other:?}"),
@@ -92,7 +92,7 @@ fn a_filter_that_forgets_too_much_is_an_error() {
     let builder =
         TelescopingFilter::builder().capacity(64).false_positive_rate(0.5).overflow(Overflow::Reset);
     let (mut filter, mut remote) = (builder.seed(Seed::from(1_u64)).build().unwrap(), MemoryRemote::new());
-    (0..64_u64).for_each(|key| drop(filter.insert(&key, &mut remote).unwrap()));
+    (0..64_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     let error = exclude(&mut filter, 1000..20_000_u64, &mut remote).unwrap_err();
     assert!(matches!(error, ExcludeError::NoEnd { .. }), "{error}");
     assert!((0..64_u64).all(|key| filter.contains(&key)));
