@@ -44,7 +44,7 @@ pub fn render_figure(plot: &Plot) -> String {
 
 /// What a page with figures needs in its style.
 pub const FIGURE_STYLE: &str = "\
-figure{margin:0;border:1px solid var(--line,#ddd);border-radius:8px;overflow:hidden}figcaption{padding:.6em .9em 0;font-weight:600}\
+figure{margin:0;max-width:760px;border:1px solid var(--line,#ddd);border-radius:8px;overflow:hidden}figcaption{padding:.6em .9em 0;font-weight:600}\
 figure svg{display:block;width:100%;height:auto}.on-narrow{display:none}\
 @media screen and (max-width:640px){.on-wide{display:none}.on-narrow{display:block}}";
 
