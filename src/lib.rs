@@ -38,6 +38,7 @@
 //! | any of them, shared by threads | [`Sharded`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
+//! | exact lists: known keys that must be rejected | [`exact`] |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
 //! | which instructions are used | [`Isa`] |
@@ -75,6 +76,7 @@ mod coding;
 pub mod cuckoo;
 mod digest_set;
 mod error;
+pub mod exact;
 mod extension;
 mod filter;
 pub mod format;

@@ -135,6 +135,25 @@ impl ExtensionFilter<Xxh3> {
 }
 
 impl<H: KeyHasher> ExtensionFilter<H> {
+    /// How many keys have an extension of no bits, of one bit, of two bits and so on: how far repairs have gone. Walks the whole
+    /// filter.
+    ///
+    /// ```
+    /// use besom::{Adaptive, ExtensionFilter, Filter, MemoryRemote};
+    ///
+    /// let (mut filter, mut remote) = (ExtensionFilter::builder().capacity(100).seed(7_u64).build()?, MemoryRemote::new());
+    /// (0..100_u64).try_for_each(|key| filter.insert(&key, &mut remote).map(drop))?;
+    /// assert_eq!(filter.extension_lengths(), [100]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn extension_lengths(&self) -> Vec<usize> {
+        match &self.on {
+            On::Quotient(core) => core.histogram(|extension| extension.len() as usize),
+            On::Bins(bins) => bins.extension_lengths(),
+        }
+    }
+
     /// What the filter stands on.
     #[must_use]
     pub fn ground(&self) -> Ground {

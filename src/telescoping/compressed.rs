@@ -84,6 +84,27 @@ impl TelescopingFilter<Xxh3> {
 
 forward_to_core!(TelescopingFilter, Telescoping);
 
+impl<H: KeyHasher> TelescopingFilter<H> {
+    /// How many keys have selector 0, 1, 2 and so on: how far repairs have gone. Walks the whole filter.
+    ///
+    /// ```
+    /// use besom::{Adaptive, Filter, MemoryRemote, TelescopingFilter};
+    ///
+    /// let (mut filter, mut remote) = (TelescopingFilter::builder().capacity(100).seed(7_u64).build()?, MemoryRemote::new());
+    /// (0..100_u64).try_for_each(|key| filter.insert(&key, &mut remote).map(drop))?;
+    /// assert_eq!(filter.selectors(), [100]);
+    /// let stranger = (100_u64..).find(|key| filter.contains(key)).expect("a false positive");
+    /// filter.adapt(&stranger, &mut remote)?;
+    /// assert_eq!(filter.selectors().iter().sum::<usize>(), 100);
+    /// assert!(filter.selectors().len() > 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn selectors(&self) -> Vec<usize> {
+        self.core.histogram(usize::from)
+    }
+}
+
 /// Asks for a [`TelescopingFilter`].
 ///
 /// ```

@@ -125,6 +125,22 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         }
     }
 
+    /// How many slots in use have a value of each number. Walks the whole filter.
+    pub(crate) fn histogram(&self, number: impl Fn(ValueOf<S>) -> usize) -> Vec<usize> {
+        let mut counts = Vec::new();
+        for (_, run) in self.table.runs() {
+            self.values.any(&self.table, run, |_, value| {
+                let number = number(value);
+                if counts.len() <= number {
+                    counts.resize(number + 1, 0);
+                }
+                counts[number] += 1;
+                false
+            });
+        }
+        counts
+    }
+
     /// Values have changed: lets queries look for what the slots now hold.
     pub(super) fn choose_probe(&mut self) {
         self.table.set_probe(self.scheme.probe(&self.table, &self.values));

@@ -16,7 +16,7 @@ use crate::subjects;
 /// the machine hits all alike; the medians over the repeats are reported, in million operations a second.
 #[derive(Debug, Parser)]
 #[command(name = "besom-bench", version)]
-pub(crate) struct Args {
+pub struct Args {
     /// Sizes, as binary logarithms of the number of slots [default: 20, with --quick 14]; all filters of a size
     /// are in memory together
     #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with = "items", value_parser = log2_slots)]

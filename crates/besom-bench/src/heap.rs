@@ -12,13 +12,15 @@ thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread allocated and did not free. Only differences mean something.
-pub(crate) fn live() -> isize {
+/// Bytes that this thread allocated and did not free, if [`Meter`] is the allocator. Only differences mean something.
+#[must_use]
+pub fn live() -> isize {
     LIVE.get()
 }
 
 /// The system's allocator, metered.
-pub(crate) struct Meter;
+#[derive(Debug)]
+pub struct Meter;
 
 /// The smallest page size of the machines that this runs on; with larger ones some pages are touched twice.
 const PAGE: usize = 4096;
@@ -90,7 +92,10 @@ unsafe impl GlobalAlloc for Meter {
 
 #[cfg(test)]
 mod tests {
-    use super::live;
+    use super::{Meter, live};
+
+    #[global_allocator]
+    static HEAP: Meter = Meter;
 
     #[test]
     fn the_meter_counts_what_is_held() {

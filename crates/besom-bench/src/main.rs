@@ -1,64 +1,13 @@
-//! Speed and space of besom's filters beside the filters that people use today, in one run.
-//!
-//! Every repeat goes through all filters, so that a disturbance of the machine hits all of them alike; what is
-//! reported is the median over the repeats. [`subjects`] is the list of what can be measured.
+//! The command `besom-bench`.
 
-mod args;
-mod heap;
-mod keys;
-mod measure;
-mod report;
-mod scale;
-mod subject;
-mod subjects;
-
-use std::io;
 use std::process::ExitCode;
 
+use besom_bench::{Args, Meter};
 use clap::Parser;
 
-use crate::args::Args;
-
 #[global_allocator]
-static HEAP: heap::Meter = heap::Meter;
+static HEAP: Meter = Meter;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    if let Err(error) = args.choose_isa() {
-        eprintln!("besom-bench: {error}");
-        return ExitCode::FAILURE;
-    }
-    match run(&args) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("besom-bench: cannot write the report: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Does what was asked for. Failure if some filter could not be measured; the report then says why.
-fn run(args: &Args) -> io::Result<ExitCode> {
-    if args.list {
-        report::list(&subjects::all())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.scale {
-        return Ok(match args.scales().iter().try_for_each(scale::Scale::run) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("besom-bench: {error}");
-                ExitCode::FAILURE
-            }
-        });
-    }
-    let plan = args.plan();
-    let rows = measure::run(&plan);
-    if args.json {
-        report::json(&rows)?;
-    } else {
-        report::table(&plan, &rows)?;
-    }
-    let failed = rows.iter().any(|row| row.error.is_some());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    besom_bench::run(&Args::parse())
 }

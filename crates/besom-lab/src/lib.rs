@@ -14,10 +14,12 @@
 //! - [`experiment`]: what is measured, what the paper claims about it, and whether the two agree.
 //! - [`run`]: works through the tasks of experiments on all cores, and loses no finished point.
 //! - [`report`]: tables, JSON, plots, one self-contained HTML page.
+//! - [`command`]: what programs offer of this.
 //!
 //! The lab sees only what the library makes public.
 
 pub mod adversary;
+pub mod command;
 pub mod comparison;
 pub mod experiment;
 pub mod random;

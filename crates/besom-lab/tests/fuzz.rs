@@ -108,6 +108,6 @@ fn fuzz_readers_of_traces() {
         }
         fs::write(&scratch.0, &file).unwrap();
         let formats = [None, Some(Format::Lines), Some(Format::Arc), Some(Format::Capture)];
-        assert!(read(&scratch.0, formats[random.below(4) as usize]) <= 10_000);
+        assert!(read(&scratch.0, formats[random.below(4) as usize].clone()) <= 10_000);
     });
 }

@@ -220,6 +220,17 @@ impl<H: KeyHasher> ExtendingBins<H> {
         self.table.set_flags(bin, classes_with_values(items, values, |entry| self.table.class(entry)));
     }
 
+    /// How many keys have extensions of each length.
+    pub(crate) fn extension_lengths(&self) -> Vec<usize> {
+        let mut counts = vec![self.table.len - self.values.adapted()];
+        for (_, _, extension) in self.values.iter() {
+            let len = extension.len() as usize;
+            counts.resize(counts.len().max(len + 1), 0);
+            counts[len] += 1;
+        }
+        counts
+    }
+
     pub(crate) fn stats(&self) -> FilterStats {
         let (items, slots) = (self.table.len, self.table.bins() as usize * self.table.shape().slots as usize);
         let adaptivity_bits = self.values.memory_bits();

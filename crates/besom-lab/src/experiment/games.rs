@@ -16,7 +16,8 @@ pub(super) fn play_all(
     adversary: impl Fn(u64) -> Box<dyn Adversary>,
 ) -> Result<Point, TaskError> {
     let (panel, series, x, run) = place;
-    let (mut games, mut wins, mut lookups, mut forced, mut bits) = (0_u64, 0_u64, 0_u64, 0_u64, 0.0);
+    let (mut games, mut wins, mut lookups, mut forced, mut bits, mut working) =
+        (0_u64, 0_u64, 0_u64, 0_u64, 0.0, 0_usize);
     for seed in seeds {
         let mut trial = Trial::new(filter(seed)?);
         let outcome = play(&mut trial, rules, adversary(seed).as_mut())
@@ -26,6 +27,7 @@ pub(super) fn play_all(
         lookups += outcome.lookups;
         forced += outcome.false_positives;
         bits += trial.stats().bits_per_key();
+        working = working.max(trial.stats().working_bits);
     }
     Ok(Point::new(series, x, run)
         .in_panel(panel)
@@ -33,7 +35,8 @@ pub(super) fn play_all(
         .with("wins", wins as f64)
         .with("lookups", lookups as f64)
         .with("false positives", forced as f64)
-        .with("bits", bits / games.max(1) as f64))
+        .with("bits", bits / games.max(1) as f64)
+        .with("working", working as f64))
 }
 
 /// What the games of one place came to.
@@ -46,6 +49,8 @@ pub(super) struct Tally {
     /// The share of look-ups that got through.
     pub(super) forced: f64,
     pub(super) bits: f64,
+    /// What operations work in, in bits: not part of the bits per key.
+    pub(super) working: f64,
 }
 
 impl Tally {
@@ -59,6 +64,7 @@ impl Tally {
             lookups: sum("lookups") / games,
             forced: sum("false positives") / sum("lookups").max(1.0),
             bits: points.mean(panel, series, x, "bits").unwrap_or_default(),
+            working: points.mean(panel, series, x, "working").unwrap_or_default(),
         })
     }
 

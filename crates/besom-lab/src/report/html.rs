@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::svg::{escape, render};
+use super::svg::{FIGURE_STYLE, escape, render, render_figure};
 use super::{Claim, Column, Section, Table, Verdict};
 
 /// A whole run, ready to be written.
@@ -60,7 +60,7 @@ impl Page {
         })
     }
 
-    /// The page itself.
+    /// The page itself: a summary by paper and the plots first, what does not hold next, every number behind.
     #[must_use]
     pub fn to_html(&self) -> String {
         let [agree, disagree, open] = self.tally();
@@ -68,25 +68,107 @@ impl Page {
             concat!(
                 "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
-                "<title>besom lab</title>\n<style>{style}</style>\n</head>\n<body>\n",
-                "<h1>besom lab</h1>\n<p class=\"tally\">{agree} claims agree, {disagree} disagree, {open} open.</p>\n"
+                "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n",
+                "<title>besom lab</title>\n<style>{page}{figures}{style}</style>\n</head>\n<body>\n<main>\n",
+                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{agree} claims agree, {disagree} disagree, {open} open.{size}</p>\n"
             ),
+            page = PAGE_STYLE,
+            figures = FIGURE_STYLE,
             style = STYLE,
             agree = agree,
             disagree = disagree,
-            open = open
+            open = open,
+            size = if self.is_quick() { AT_THIS_SIZE } else { "" }
         );
-        self.write_facts(&mut html);
-        self.write_contents(&mut html);
-        self.write_verdicts(&mut html);
+        self.write_summary(&mut html);
+        self.write_gallery(&mut html);
+        self.write_failing(&mut html);
         for (name, title, section) in &self.sections {
             write_section(&mut html, name, title, section);
         }
-        html + "</body>\n</html>\n"
+        self.write_verdicts(&mut html);
+        self.write_facts(&mut html);
+        html + "</main>\n</body>\n</html>\n"
+    }
+
+    /// Whether the run was smaller than the papers'.
+    fn is_quick(&self) -> bool {
+        self.facts.iter().any(|(what, value)| what == "size" && value == "quick")
+    }
+
+    /// A row for every paper.
+    fn write_summary(&self, html: &mut String) {
+        html.push_str(
+            "<div class=\"wide\"><table class=\"papers\"><thead><tr><th>paper</th><th class=\"n\">agree</th>",
+        );
+        html.push_str("<th class=\"n\">do not</th><th class=\"n\">open</th><th>what that means for a choice</th></tr></thead><tbody>\n");
+        for paper in PAPERS {
+            let mine = || self.sections.iter().filter(|(name, ..)| name.starts_with(paper.prefix));
+            if mine().next().is_none() {
+                continue;
+            }
+            let claims = || mine().flat_map(|(_, _, section)| &section.claims);
+            let count = |verdict| claims().filter(|claim| claim.verdict == verdict).count();
+            let [agree, disagree, open] = [Verdict::Agrees, Verdict::Disagrees, Verdict::Open].map(count);
+            let _ = write!(html, "<tr><th scope=\"row\">{}<br>", escape(paper.title));
+            for (name, title, _) in mine() {
+                let _ = write!(html, "<a href=\"#{}\">{}</a> ", escape(name), escape(title));
+            }
+            let _ = writeln!(
+                html,
+                "</th><td class=\"n yes\">{agree}</td><td class=\"n no\">{disagree}</td><td class=\"n open\">{open}</td><td>{}</td></tr>",
+                escape(paper.meaning)
+            );
+        }
+        html.push_str("</tbody></table></div>\n");
+    }
+
+    /// The first plot of every experiment.
+    fn write_gallery(&self, html: &mut String) {
+        html.push_str("<h2 id=\"plots\">The plots</h2>\n<div class=\"plots\">\n");
+        for (_, _, section) in &self.sections {
+            if let Some(plot) = section.plots.iter().find(|plot| !plot.is_empty()) {
+                let _ = writeln!(html, "{}", render_figure(plot));
+            }
+        }
+        html.push_str("</div>\n");
+    }
+
+    /// What does not hold, in plain words.
+    fn write_failing(&self, html: &mut String) {
+        let failing = || {
+            let claims = self
+                .sections
+                .iter()
+                .flat_map(|(name, _, section)| section.claims.iter().map(move |claim| (name, claim)));
+            claims.filter(|(_, claim)| claim.verdict == Verdict::Disagrees)
+        };
+        let size = if self.is_quick() { " at this size" } else { "" };
+        let _ = writeln!(html, "<h2 id=\"failing\">What does not hold{size}</h2>");
+        if failing().next().is_none() {
+            html.push_str("<p>Everything that was measured agrees.</p>\n");
+            return;
+        }
+        html.push_str("<ul class=\"failing\">\n");
+        for (name, claim) in failing() {
+            let reason = claim
+                .reason
+                .as_deref()
+                .map(|reason| format!(" <span class=\"reason\">Why: {}.</span>", escape(reason)));
+            let _ = writeln!(
+                html,
+                "<li><a href=\"#{0}\">{0}</a>: <q>{1}</q> Measured: {2}.{3}</li>",
+                escape(name),
+                escape(&claim.statement),
+                escape(&claim.measured),
+                reason.unwrap_or_default()
+            );
+        }
+        html.push_str("</ul>\n");
     }
 
     fn write_facts(&self, html: &mut String) {
-        html.push_str("<dl class=\"facts\">\n");
+        html.push_str("<h2 id=\"facts\">The run</h2>\n<dl class=\"run\">\n");
         for (what, value) in &self.facts {
             let _ = writeln!(html, "<dt>{}</dt><dd>{}</dd>", escape(what), escape(value));
         }
@@ -96,16 +178,10 @@ impl Page {
         }
     }
 
-    fn write_contents(&self, html: &mut String) {
-        html.push_str("<nav><a href=\"#claims\">All claims</a>");
-        for (name, ..) in &self.sections {
-            let _ = write!(html, " <a href=\"#{0}\">{0}</a>", escape(name));
-        }
-        html.push_str("</nav>\n");
-    }
-
     fn write_verdicts(&self, html: &mut String) {
-        html.push_str("<section id=\"claims\"><h2>What the papers claim, and what was measured</h2>\n");
+        html.push_str(
+            "<section id=\"claims\"><h2>All claims</h2>\n<details><summary>The whole table</summary>\n",
+        );
         html.push_str("<div class=\"wide\"><table><thead><tr><th>experiment</th><th>the paper claims</th>");
         html.push_str("<th>measured</th><th>agrees</th></tr></thead><tbody>\n");
         for (name, _, section) in &self.sections {
@@ -115,9 +191,55 @@ impl Page {
                 html.push_str("</tr>\n");
             }
         }
-        html.push_str("</tbody></table></div></section>\n");
+        html.push_str("</tbody></table></div></details></section>\n");
     }
 }
+
+const AT_THIS_SIZE: &str = " Claims are about the papers' sizes; this run is smaller, and says what holds at this size. \
+                            <code>--full</code> takes the papers' sizes.";
+
+/// A paper, and what its claims mean to somebody who has to choose a filter.
+struct Paper {
+    /// What the names of its experiments begin with.
+    prefix: &'static str,
+    title: &'static str,
+    meaning: &'static str,
+}
+
+const PAPERS: [Paper; 6] = [
+    Paper {
+        prefix: "000",
+        title: "Adaptive filters, first version (000)",
+        meaning: "Cascades of ordinary filters adapt as well; their space is that of the first level and little more.",
+    },
+    Paper {
+        prefix: "001",
+        title: "Telescoping filters (001)",
+        meaning: "Telescoping is a safe choice at equal space. Where cuckooing is ahead, it is by a factor of two at most on streams that \
+                  nobody aims at it, and its repairs read more.",
+    },
+    Paper {
+        prefix: "002",
+        title: "TinySet (002)",
+        meaning: "The space of its tables holds; speeds are those of this machine and of today's rivals.",
+    },
+    Paper {
+        prefix: "003",
+        title: "Support optimality (003)",
+        meaning: "Cuckooing has the fewest false positives on traces; the whole cuckoo family falls to a patient attacker.",
+    },
+    Paper {
+        prefix: "004",
+        title: "The broom filter (004)",
+        meaning: "Against an attacker who can also have keys removed and inserted, take the broom filter or a cascade: others forget the \
+                  repairs of a removed key.",
+    },
+    Paper {
+        prefix: "besom",
+        title: "Questions of our own",
+        meaning: "What repairs cost in space, and whether filters hold over a hundred turnovers of all keys.",
+    },
+];
 
 /// An experiment as JSON.
 #[derive(Serialize)]
@@ -153,12 +275,14 @@ fn write_section(html: &mut String, name: &str, title: &str, section: &Section) 
     for note in &section.notes {
         let _ = writeln!(html, "<p>{}</p>", escape(note));
     }
+    // The first one is among the plots above.
     html.push_str("<div class=\"plots\">\n");
-    for plot in section.plots.iter().filter(|plot| !plot.is_empty()) {
-        let _ = writeln!(html, "<figure>{}</figure>", render(plot));
+    for plot in section.plots.iter().filter(|plot| !plot.is_empty()).skip(1) {
+        let _ = writeln!(html, "{}", render_figure(plot));
     }
-    html.push_str("</div>\n");
+    html.push_str("</div>\n<details><summary>Numbers</summary>\n");
     section.tables.iter().for_each(|table| write_table(html, table));
+    html.push_str("</details>\n");
     if !section.claims.is_empty() {
         html.push_str("<div class=\"wide\"><table><thead><tr><th>the paper claims</th><th>measured</th>");
         html.push_str("<th>agrees</th></tr></thead><tbody>\n");
@@ -207,19 +331,28 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// What all pages have in common: for phones, desks and paper, light and dark.
+pub const PAGE_STYLE: &str = "\
+:root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef}\
+@media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
+--good:#5fd3a8;--bad:#ff9a5c;--best:#17382c}}\
+*{box-sizing:border-box}body{margin:0;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}\
+main{max-width:1180px;margin:0 auto;padding:1rem}h1{font-size:1.7rem;line-height:1.2;margin:.4em 0}a{color:inherit}\
+.facts{color:var(--soft);font-size:.9rem;max-width:70em;overflow-wrap:anywhere}\
+.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;margin:1em 0}\
+table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{padding:.4em .7em;border-bottom:1px solid var(--line)}\
+tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1rem}\
+@media print{main{max-width:none}table{font-size:.7rem}.plots{display:block}figure{break-inside:avoid;margin-bottom:1em}}";
+
 const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:1600px;margin:0 auto;padding:1rem 1.5rem}\
-h1{margin:.3em 0}h2{margin:2.2em 0 .4em;border-bottom:1px solid #ccc}h2 small{font:13px monospace;color:#666}\
-.facts{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:14px}\
-.facts dt{color:#555}.facts dd{margin:0;font-family:monospace}\
-nav{font-size:14px;margin:1em 0}nav a{margin-right:.8em;white-space:nowrap;display:inline-block}\
-.plots{display:flex;flex-wrap:wrap;gap:1rem}figure{margin:0;border:1px solid #ddd}figure svg{display:block;max-width:100%;height:auto}\
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:14px;margin:1em 0}\
-caption{text-align:left;font-weight:600;padding:.3em 0}\
-th,td{padding:.25em .7em;border-bottom:1px solid #e2e2e2;text-align:left;vertical-align:top}\
-th{background:#f4f4f4}.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\
-.verdict{font-weight:600}.yes{color:#00664b}.no{color:#b34700}.open{color:#666}\
-.reason{color:#555}.failure{color:#b34700}";
+.tally{font-size:1.15rem;max-width:60em}h2{margin:2em 0 .5em;font-size:1.3rem}h2 small{font:13px monospace;color:var(--soft)}\
+th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5em .7em}\
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.papers th a{font-weight:400;font-size:.85rem;margin-right:.6em}\
+.papers td:last-child{min-width:16em}.run{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}\
+.run dt{color:var(--soft)}.run dd{margin:0;font-family:monospace;overflow-wrap:anywhere}\
+.verdict{font-weight:600}.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--soft)}.reason{color:var(--soft)}\
+.failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}";
 
 #[cfg(test)]
 mod tests {
@@ -247,10 +380,27 @@ mod tests {
     #[test]
     fn the_page_is_self_contained() {
         let html = page().to_html();
-        for outside in ["src=", "@import", "<link", "<script", "url("] {
+        for outside in ["src=", "@import", "<script", "url("] {
             assert!(!html.contains(outside), "{outside}");
         }
         assert!(html.contains("A &lt;table&gt;") && html.contains("1 claims agree, 1 disagree, 1 open"));
+    }
+
+    /// A reader sees what came out before the wall of claims, and what does not hold without looking for it.
+    #[test]
+    fn the_summary_and_the_plots_come_first() {
+        let mut page = page();
+        let html = page.to_html();
+        let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
+        assert!(place("class=\"papers\"") < place("id=\"plots\""));
+        assert!(place("id=\"plots\"") < place("id=\"failing\""));
+        assert!(place("id=\"failing\"") < place("<section id=\"000-test\""));
+        assert!(place("<section id=\"000-test\"") < place("id=\"claims\""));
+        let failing = &html[place("id=\"failing\"")..place("<section id=\"000-test\"")];
+        assert!(failing.contains("<q>two</q> Measured: 3.") && failing.contains("Why: odd."), "{failing}");
+        assert!(!failing.contains("<q>one</q>") && !html.contains("at this size"));
+        page.facts.push(("size".into(), "quick".into()));
+        assert!(page.to_html().contains("What does not hold at this size"));
     }
 
     #[test]

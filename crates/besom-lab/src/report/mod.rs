@@ -9,11 +9,11 @@ mod svg;
 mod table;
 
 pub use claim::{Claim, Verdict};
-pub use html::{Page, write_page};
+pub use html::{PAGE_STYLE, Page, write_page};
 pub use number::{compact, with_interval};
 pub use palette::{Style, style_of};
 pub use plot::{Axis, Dot, Line, Plot, Scale};
-pub use svg::render;
+pub use svg::{FIGURE_STYLE, escape, render, render_figure};
 pub use table::{Column, Table};
 
 /// What one experiment has to show.

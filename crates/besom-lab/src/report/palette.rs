@@ -4,7 +4,7 @@
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Style {
-    /// `#rrggbb`.
+    /// `#rrggbb`, or `currentColor`.
     pub colour: &'static str,
     /// Which marker.
     pub marker: Marker,
@@ -31,7 +31,8 @@ pub enum Marker {
     Cross,
 }
 
-const BLACK: &str = "#000000";
+/// Black on white paper, white on black: that of the text.
+const BLACK: &str = "currentColor";
 const ORANGE: &str = "#e69f00";
 const SKY: &str = "#56b4e9";
 const GREEN: &str = "#009e73";
@@ -44,7 +45,7 @@ const DASHED: &str = "6 3";
 const DOTTED: &str = "2 3";
 
 /// Filters keep their style in every plot.
-const NAMED: [(&str, Style); 19] = [
+const NAMED: [(&str, Style); 26] = [
     ("telescoping", style(BLUE, Marker::Circle, FULL)),
     ("telescoping-uncompressed", style(BLUE, Marker::Circle, DOTTED)),
     ("telescoping-reset", style(BLUE, Marker::Down, DASHED)),
@@ -64,6 +65,13 @@ const NAMED: [(&str, Style); 19] = [
     ("cascade", style(GREEN, Marker::Plus, DOTTED)),
     ("whitelist", style(ORANGE, Marker::Plus, DASHED)),
     ("bloom", style(ORANGE, Marker::Cross, DOTTED)),
+    ("blocked-bloom", style(ORANGE, Marker::Square, DASHED)),
+    ("bins", style(BLACK, Marker::Square, FULL)),
+    ("tinyset", style(PURPLE, Marker::Plus, DOTTED)),
+    ("fastbloom", style(ORANGE, Marker::Circle, FULL)),
+    ("qfilter", style(BLACK, Marker::Circle, DOTTED)),
+    ("cuckoofilter", style(PURPLE, Marker::Cross, DASHED)),
+    ("xorf", style(SKY, Marker::Cross, DASHED)),
 ];
 
 const COLOURS: [&str; 7] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK];

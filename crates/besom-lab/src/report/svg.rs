@@ -9,8 +9,6 @@ use super::palette::{Marker, Style, style_of};
 use super::plot::{Line, Plot};
 use crate::stats::Summary;
 
-const WIDTH: f64 = 760.0;
-const LINES_HEIGHT: f64 = 440.0;
 const LEGEND_ROW: f64 = 18.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 56.0;
@@ -18,7 +16,7 @@ const RIGHT: f64 = 16.0;
 const ROW: f64 = 22.0;
 const LETTER: f64 = 6.6;
 
-/// The plot as an SVG document.
+/// The plot as an SVG document of its own, with its title.
 ///
 /// ```
 /// use besom_lab::report::{Axis, Line, Plot, render};
@@ -29,7 +27,68 @@ const LETTER: f64 = 6.6;
 /// ```
 #[must_use]
 pub fn render(plot: &Plot) -> String {
-    if plot.dots.is_empty() { lines(plot) } else { dots(plot) }
+    draw(plot, Paper::WIDE)
+}
+
+/// The plot as a figure of a page: with a caption instead of a title, and drawn twice, for wide and for narrow screens. The page
+/// needs [`FIGURE_STYLE`] to show one of them.
+#[must_use]
+pub fn render_figure(plot: &Plot) -> String {
+    let [wide, narrow] =
+        [Paper::WIDE, Paper::NARROW].map(|paper| draw(plot, Paper { titled: false, ..paper }));
+    let caption = escape(&plot.title);
+    format!(
+        "<figure><figcaption>{caption}</figcaption><div class=\"on-wide\">{wide}</div><div class=\"on-narrow\">{narrow}</div></figure>"
+    )
+}
+
+/// What a page with figures needs in its style.
+pub const FIGURE_STYLE: &str = "\
+figure{margin:0;max-width:760px;border:1px solid var(--line,#ddd);border-radius:8px;overflow:hidden}figcaption{padding:.6em .9em 0;font-weight:600}\
+figure svg{display:block;width:100%;height:auto}.on-narrow{display:none}\
+@media screen and (max-width:640px){.on-wide{display:none}.on-narrow{display:block}}";
+
+/// What a plot is drawn on.
+#[derive(Clone, Copy)]
+struct Paper {
+    width: f64,
+    height: f64,
+    left: f64,
+    /// Whether the legend is below the data instead of beside it.
+    legend_below: bool,
+    titled: bool,
+}
+
+impl Paper {
+    const WIDE: Self = Self { width: 760.0, height: 440.0, left: 74.0, legend_below: false, titled: true };
+    const NARROW: Self = Self { width: 380.0, height: 330.0, left: 76.0, legend_below: true, titled: true };
+
+    fn top(self) -> f64 {
+        if self.titled { TOP } else { 18.0 }
+    }
+
+    /// The width of the legend beside the data.
+    fn beside(self, names: &[&str]) -> f64 {
+        if self.legend_below { 0.0 } else { legend_width(names) }
+    }
+
+    /// The height of the legend below the data.
+    fn below(self, names: &[&str]) -> f64 {
+        if self.legend_below { LEGEND_ROW * self.rows(names) as f64 + 10.0 } else { 0.0 }
+    }
+
+    fn columns(self, names: &[&str]) -> usize {
+        if self.legend_below { ((self.width / legend_width(names)) as usize).max(1) } else { 1 }
+    }
+
+    fn rows(self, names: &[&str]) -> usize {
+        // One more, for what hollow markers mean.
+        (names.len() + 1).div_ceil(self.columns(names))
+    }
+}
+
+fn draw(plot: &Plot, paper: Paper) -> String {
+    if plot.dots.is_empty() { lines(plot, paper) } else { dots(plot, paper) }
 }
 
 /// Where the data is drawn.
@@ -50,12 +109,12 @@ impl Frame {
     }
 }
 
-fn lines(plot: &Plot) -> String {
+fn lines(plot: &Plot, paper: Paper) -> String {
     let names: Vec<&str> = plot.lines.iter().map(|line| line.name.as_str()).collect();
-    let left = 74.0;
-    let width = WIDTH - left - RIGHT - legend_width(&names);
-    let height = (LINES_HEIGHT - TOP - BOTTOM).max(LEGEND_ROW * (names.len() + 1) as f64);
-    let frame = Frame { left, top: TOP, width, height };
+    let width = paper.width - paper.left - RIGHT - paper.beside(&names);
+    let beside = if paper.legend_below { 0.0 } else { LEGEND_ROW * (names.len() + 1) as f64 };
+    let height = (paper.height - TOP - BOTTOM).max(beside);
+    let frame = Frame { left: paper.left, top: paper.top(), width, height };
     let points = || plot.lines.iter().flat_map(|line| &line.points);
     let xs = points().map(|(x, _)| *x);
     let references = plot.references.iter().map(|(_, value)| *value);
@@ -63,7 +122,7 @@ fn lines(plot: &Plot) -> String {
     let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
     let y = Mapping::new(&plot.y, ys, frame.bottom(), frame.top);
 
-    let mut svg = open(plot, frame.bottom() + BOTTOM);
+    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&names));
     axis_below(&mut svg, &frame, &x, &plot.x.label);
     axis_left(&mut svg, &frame, &y, &plot.y.label);
     for (name, value) in &plot.references {
@@ -73,31 +132,33 @@ fn lines(plot: &Plot) -> String {
         draw_line(&mut svg, line, style_of(&line.name, place), &x, &y);
     }
     let hollow = points().any(|(_, value)| y.is_off(value.mean));
-    legend(&mut svg, &frame, &names, hollow);
+    legend(&mut svg, paper, &frame, &names, hollow);
     svg + "</svg>\n"
 }
 
-fn dots(plot: &Plot) -> String {
+fn dots(plot: &Plot, paper: Paper) -> String {
     let rows = distinct(plot.dots.iter().map(|dot| dot.row.as_str()));
     let series = distinct(plot.dots.iter().map(|dot| dot.series.as_str()));
     let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
     let left = 16.0 + LETTER * longest as f64;
     let band = ROW.max(9.0 * series.len() as f64 + 6.0);
-    let height = (band * rows.len() as f64).max(LEGEND_ROW * (series.len() + 1) as f64);
-    let frame = Frame { left, top: TOP, width: WIDTH - left - RIGHT - legend_width(&series), height };
+    let beside = if paper.legend_below { 0.0 } else { LEGEND_ROW * (series.len() + 1) as f64 };
+    let height = (band * rows.len() as f64).max(beside);
+    let width = paper.width - left - RIGHT - paper.beside(&series);
+    let frame = Frame { left, top: paper.top(), width, height };
     let references = plot.references.iter().map(|(_, value)| *value);
     let xs =
         plot.dots.iter().flat_map(|dot| [dot.value.mean, dot.value.low, dot.value.high]).chain(references);
     let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
 
-    let mut svg = open(plot, frame.bottom() + BOTTOM);
+    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&series));
     axis_below(&mut svg, &frame, &x, &plot.x.label);
     for (index, row) in rows.iter().enumerate() {
         let top = frame.top + band * index as f64;
         if index % 2 == 1 {
             let _ = writeln!(
                 svg,
-                r##"<rect x="{:.1}" y="{top:.1}" width="{:.1}" height="{band:.1}" fill="#00000009"/>"##,
+                r#"<rect x="{:.1}" y="{top:.1}" width="{:.1}" height="{band:.1}" class="band"/>"#,
                 frame.left, frame.width
             );
         }
@@ -116,26 +177,30 @@ fn dots(plot: &Plot) -> String {
         marker(&mut svg, (x.place(dot.value.mean), height), style, x.is_off(dot.value.mean));
     }
     let hollow = plot.dots.iter().any(|dot| x.is_off(dot.value.mean));
-    legend(&mut svg, &frame, &series, hollow);
+    legend(&mut svg, paper, &frame, &series, hollow);
     svg + "</svg>\n"
 }
 
-fn open(plot: &Plot, height: f64) -> String {
+/// Light and dark, so that the page need not say more than which of them the reader prefers; print is light.
+const STYLE: &str = "\
+.plot{color:#1a1a1a}.paper{fill:#fff}.head{font-size:15px;font-weight:600;fill:currentColor}.label{font-size:13px;fill:currentColor}\
+.tick{font-size:12px;fill:#333}.small{font-size:11px;fill:#555}.grid{stroke:#ddd}.rule{stroke:#333}.band{fill:#00000009}\
+@media screen and (prefers-color-scheme:dark){.plot{color:#f0f0f0}.paper{fill:#181b20}.tick{fill:#ccc}.small{fill:#aaa}\
+.grid{stroke:#343a42}.rule{stroke:#999}.band{fill:#ffffff0b}}";
+
+fn open(plot: &Plot, paper: Paper, height: f64) -> String {
+    let title = escape(&plot.title);
+    let width = paper.width;
     let mut svg = format!(
-        concat!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0}" "#,
-            r#"width="{WIDTH}" height="{height:.0}" role="img" font-family="system-ui, sans-serif">"#,
-            "\n<title>{title}</title>\n",
-            "<style>.head{{font-size:15px;font-weight:600}}.label{{font-size:13px}}",
-            ".tick{{font-size:12px;fill:#333}}.small{{font-size:11px;fill:#555}}</style>\n",
-            r##"<rect width="100%" height="100%" fill="#fff"/>"##,
-            "\n"
-        ),
-        WIDTH = WIDTH,
-        height = height,
-        title = escape(&plot.title)
+        r#"<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {width} {height:.0}" width="{width}" height="{height:.0}" role="img" font-family="system-ui, sans-serif">
+<title>{title}</title>
+<style>{STYLE}</style>
+<rect width="100%" height="100%" class="paper"/>
+"#
     );
-    text(&mut svg, (16.0, 22.0), "start", "head", &plot.title);
+    if paper.titled {
+        text(&mut svg, (16.0, 22.0), "start", "head", &plot.title);
+    }
     svg
 }
 
@@ -222,8 +287,9 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style, hollow: bool) {
         Marker::Plus => cross(0),
         Marker::Cross => cross(45),
     };
-    let fill = if hollow { "#fff" } else { style.colour };
-    let _ = writeln!(svg, r#"{shape} fill="{fill}" stroke="{}" stroke-width="1"/>"#, style.colour);
+    let colour = style.colour;
+    let fill = if hollow { r#"class="paper""#.to_owned() } else { format!(r#"fill="{colour}""#) };
+    let _ = writeln!(svg, r#"{shape} {fill} stroke="{colour}" stroke-width="1"/>"#);
 }
 
 /// Room for the line, the marker and the longest name.
@@ -232,33 +298,52 @@ fn legend_width(names: &[&str]) -> f64 {
     54.0 + LETTER * longest.clamp(10, 40) as f64
 }
 
-fn legend(svg: &mut String, frame: &Frame, names: &[&str], hollow: bool) {
-    let left = frame.right() + 18.0;
+fn legend(svg: &mut String, paper: Paper, frame: &Frame, names: &[&str], hollow: bool) {
+    let columns = paper.columns(names);
+    let (left, top) = if paper.legend_below {
+        (14.0, frame.bottom() + BOTTOM)
+    } else {
+        (frame.right() + 18.0, frame.top + 8.0)
+    };
+    let place_of = |place: usize| {
+        let (column, row) = (place % columns, place / columns);
+        (left + column as f64 * (paper.width - left) / columns as f64, top + LEGEND_ROW * row as f64)
+    };
     for (place, name) in names.iter().enumerate() {
         let style = style_of(name, place);
-        let y = frame.top + 8.0 + LEGEND_ROW * place as f64;
+        let (left, y) = place_of(place);
         stroke(svg, (left, y), (left + 28.0, y), style.colour, 1.8, style.dash, 1.0);
         marker(svg, (left + 14.0, y), style, false);
         text(svg, (left + 36.0, y + 4.0), "start", "tick", name);
     }
     if hollow {
-        text(svg, (left, frame.bottom() - 2.0), "start", "small", "hollow: zero");
+        let (x, y) = if paper.legend_below { place_of(names.len()) } else { (left, frame.bottom() - 6.0) };
+        text(svg, (x, y + 4.0), "start", "small", "hollow: zero");
     }
 }
 
 fn reference(svg: &mut String, from: (f64, f64), to: (f64, f64), name: &str) {
-    stroke(svg, from, to, "#555", 1.2, "3 3", 1.0);
+    stroke(svg, from, to, "#777", 1.2, "3 3", 1.0);
     let vertical = from.0 == to.0;
     let at = if vertical { (to.0, from.1 - 4.0) } else { (to.0 - 4.0, to.1 - 5.0) };
     text(svg, at, if vertical { "middle" } else { "end" }, "small", name);
 }
 
 fn grid(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
-    stroke(svg, from, to, "#ddd", 1.0, "", 1.0);
+    classed(svg, from, to, "grid", 1.0);
 }
 
 fn rule(svg: &mut String, from: (f64, f64), to: (f64, f64)) {
-    stroke(svg, from, to, "#333", 1.2, "", 1.0);
+    classed(svg, from, to, "rule", 1.2);
+}
+
+/// A line whose colour follows from the style.
+fn classed(svg: &mut String, from: (f64, f64), to: (f64, f64), class: &str, width: f64) {
+    let _ = writeln!(
+        svg,
+        r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" class="{class}" stroke-width="{width}"/>"#,
+        from.0, from.1, to.0, to.1
+    );
 }
 
 fn stroke(
@@ -291,7 +376,8 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, class: &str, words: 
 }
 
 /// Text that is safe between tags and in attributes.
-pub(super) fn escape(words: &str) -> String {
+#[must_use]
+pub fn escape(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

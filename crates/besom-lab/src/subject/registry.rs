@@ -1,10 +1,10 @@
 //! The registry: one line per filter.
 
 use besom::{
-    AdaptiveBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, Overflow, QuotientFilter, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, dyn_adaptive, dyn_plain,
-    dyn_removable,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade,
+    CuckooFilter, CuckooingFilter, CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, Overflow,
+    QuotientFilter, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter, dyn_adaptive, dyn_plain, dyn_removable,
 };
 
 use super::{Space, Spec, Subject, SubjectError};
@@ -153,7 +153,13 @@ const REGISTRY: &[Entry] = &[
         ..Entry::adaptive("cuckoo", None, |spec| cuckoo!(CuckooFilter, spec, four_by_one))
     },
     Entry::plain("quotient", true, |spec| quotient(spec).map(dyn_removable)),
+    Entry::plain("bins", true, |spec| {
+        without_slots!(BinFilter, spec, rate(spec, QUOTIENT_OVERHEAD)).map(dyn_removable)
+    }),
     Entry::plain("bloom", false, |spec| bloom(spec).map(dyn_plain)),
+    Entry::plain("blocked-bloom", false, |spec| {
+        without_slots!(BlockedBloomFilter, spec, bloom_rate(spec)).map(dyn_plain)
+    }),
     Entry::plain("tinyset", false, |spec| tinyset(spec).map(dyn_removable)),
     Entry::plain("rank-indexed", false, |spec| Ok(dyn_removable(rank_indexed(spec)))),
     Entry::plain("balanced-bloom", false, |spec| Ok(dyn_plain(balanced_bloom(spec)))),

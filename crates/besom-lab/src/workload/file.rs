@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::path::Path;
+use std::str::FromStr;
 
+use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-use super::{ArcTrace, Capture, KeyStream, Lines, WorkloadError};
+use super::{ArcTrace, Capture, CsvColumn, KeyStream, Lines, WorkloadError};
 
 /// What a file of keys looks like inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
     /// A key a line.
     Lines,
@@ -17,8 +19,26 @@ pub enum Format {
     Arc,
     /// A packet capture.
     Capture,
+    /// A column of a CSV file: a heading of its first line, or a number counted from 1 of a file without headings.
+    Csv(String),
 }
 
+impl FromStr for Format {
+    type Err = String;
+
+    /// `lines`, `arc`, `capture`, `csv:COLUMN`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "lines" => Ok(Self::Lines),
+            None if text == "arc" => Ok(Self::Arc),
+            None if text == "capture" => Ok(Self::Capture),
+            Some(("csv", column)) if !column.is_empty() => Ok(Self::Csv(column.to_owned())),
+            _ => Err("not one of lines, arc, capture, csv:COLUMN (a heading, or a number from 1)".into()),
+        }
+    }
+}
+
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const CAPTURES: [[u8; 4]; 5] = [
     [0xd4, 0xc3, 0xb2, 0xa1],
@@ -29,7 +49,7 @@ const CAPTURES: [[u8; 4]; 5] = [
 ];
 
 /// Opens a file of keys: captures are known by their first bytes, disk traces by `.lis` in their name, everything
-/// else has a key a line. Any of them may be compressed with zstd.
+/// else has a key a line. Any of them may be compressed with gzip or zstd.
 ///
 /// # Errors
 ///
@@ -38,7 +58,7 @@ pub fn open(path: &Path) -> Result<Box<dyn KeyStream>, WorkloadError> {
     open_with(path, None)
 }
 
-/// Opens a file of keys of a known format, compressed with zstd or not.
+/// Opens a file of keys of a known format, compressed or not.
 ///
 /// # Errors
 ///
@@ -49,14 +69,37 @@ pub fn open_as(path: &Path, format: Format) -> Result<Box<dyn KeyStream>, Worklo
 
 fn open_with(path: &Path, format: Option<Format>) -> Result<Box<dyn KeyStream>, WorkloadError> {
     let failed = |source| WorkloadError::Open { path: path.to_owned(), source };
-    let file = BufReader::new(File::open(path).map_err(failed)?);
-    let (head, file) = peek(file).map_err(failed)?;
-    if head != Some(ZSTD) {
-        return stream(path, format, head, file);
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
-    let unpacked = BufReader::new(Frames { input: Some(Input::Packed(file)) });
-    let (head, unpacked) = peek(unpacked).map_err(failed)?;
-    stream(path, format, head, unpacked)
+    read(path, format, BufReader::new(file))
+}
+
+/// Reads keys from any input: standard input, for instance. Where the format is not given, it is found out as [`open`]
+/// does; errors and the guess use this name.
+///
+/// # Errors
+///
+/// When the input fails or does not begin like what it is.
+pub fn read(
+    name: &Path,
+    format: Option<Format>,
+    input: impl BufRead + Send + 'static,
+) -> Result<Box<dyn KeyStream>, WorkloadError> {
+    let failed = |source| WorkloadError::Open { path: name.to_owned(), source };
+    let (head, input) = peek(input).map_err(failed)?;
+    if head == Some(ZSTD) {
+        let unpacked = BufReader::new(Frames { input: Some(Input::Packed(input)) });
+        let (head, unpacked) = peek(unpacked).map_err(failed)?;
+        return stream(name, format, head, unpacked);
+    }
+    if head.is_some_and(|head| head.starts_with(&GZIP)) {
+        let unpacked = BufReader::new(MultiGzDecoder::new(input));
+        let (head, unpacked) = peek(unpacked).map_err(failed)?;
+        return stream(name, format, head, unpacked);
+    }
+    stream(name, format, head, input)
 }
 
 fn stream(
@@ -79,6 +122,7 @@ fn stream(
         Format::Lines => Box::new(Lines::new(reader)),
         Format::Arc => Box::new(ArcTrace::new(reader)),
         Format::Capture => Box::new(Capture::new(reader)?),
+        Format::Csv(column) => Box::new(CsvColumn::new(reader, &column)?),
     })
 }
 
@@ -172,6 +216,28 @@ mod tests {
     fn compressed_files_may_have_many_frames() {
         let packed = [frame(b"64 2 0 0\n7 1"), frame(b" 0 1\n9 1 0 2\n")].concat();
         assert_eq!(keys("c.lis.zst", &packed).unwrap().len(), 4);
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packer, text).unwrap();
+        packer.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_is_read_as_well_member_after_member() {
+        let packed = [gzip(b"64 2 0 0\n7 1"), gzip(b" 0 1\n9 1 0 2\n")].concat();
+        assert_eq!(keys("c.lis.gz", &packed).unwrap().len(), 4);
+        let mut torn = gzip(b"one\ntwo\n");
+        torn.truncate(torn.len() - 4);
+        assert!(matches!(keys("t.gz", &torn), Err(WorkloadError::Read { .. } | WorkloadError::Open { .. })));
+    }
+
+    #[test]
+    fn formats_have_names() {
+        assert_eq!("csv:name".parse(), Ok(Format::Csv("name".into())));
+        assert_eq!("arc".parse(), Ok(Format::Arc));
+        assert!("csv:".parse::<Format>().is_err() && "pcap".parse::<Format>().is_err());
     }
 
     #[test]

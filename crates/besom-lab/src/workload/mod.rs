@@ -11,11 +11,12 @@
 //! | [`PowerLaw`] | the biased power law of the Firehose benchmark |
 //! | [`ActiveSet`] | the drifting active set of the Firehose benchmark: keys come into fashion and go out of it |
 //! | [`FlowTrace`] | packets of network flows: Zipf sizes, the packets of a flow close together in time |
-//! | [`Lines`], [`ArcTrace`], [`Capture`] | files: a key a line, disk traces, packet captures ([`open`] finds out which) |
+//! | [`Lines`], [`ArcTrace`], [`Capture`], [`CsvColumn`] | files: a key a line, disk traces, packet captures ([`open`] finds out which), columns of CSV files |
 
 mod active_set;
 mod arc;
 mod capture;
+mod csv;
 mod error;
 mod file;
 mod flow;
@@ -27,8 +28,9 @@ mod zipf;
 pub use active_set::{ActiveSet, ActiveSetShape};
 pub use arc::ArcTrace;
 pub use capture::Capture;
+pub use csv::CsvColumn;
 pub use error::WorkloadError;
-pub use file::{Format, open, open_as};
+pub use file::{Format, open, open_as, read};
 pub use flow::{FlowShape, FlowTrace};
 pub use lines::Lines;
 pub use power_law::PowerLaw;

@@ -1,0 +1,310 @@
+//! `besom build`: a filter file from a file of keys; with known negatives, an exact list.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use besom::exact::{self, Exclusion};
+use besom::format::{Kind, Persist, WriteOptions};
+use besom::{
+    Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher, MemoryRemote,
+    PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+};
+use besom_lab::workload::Format;
+use clap::Args;
+use serde::Serialize;
+
+use crate::error::{Ending, Failure, Outcome};
+use crate::filters::{self, Opened};
+use crate::input::Input;
+use crate::interrupt;
+use crate::keys::KeySet;
+use crate::output::{self, thousands};
+use crate::progress::Progress;
+
+/// What is built, from what.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom build revoked.txt -o revoked.besom
+  besom build revoked.txt --no valid.txt --rate 0.004 -o revoked.besom
+  zcat names.gz | besom build - --filter blocked-bloom --json -o names.besom
+
+With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks; for all other keys the file
+is a filter with the rate that was asked for.
+
+Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all.")]
+pub(crate) struct Build {
+    /// The keys, one a line; - is standard input. Plain, gzip or zstd
+    #[arg(value_name = "KEYS")]
+    keys: PathBuf,
+    /// The file to write, in the place of the one that may be there
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Which filter [default: bins, with --no extension]
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    filter: Option<Kind>,
+    /// The false-positive rate
+    #[arg(long, value_name = "RATE", default_value = "0.00390625", value_parser = rate)]
+    rate: f64,
+    /// Keys that must be rejected, one a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    no: Option<PathBuf>,
+    /// What the files look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
+    #[arg(long, value_name = "FORMAT")]
+    keys_format: Option<Format>,
+    /// Room for so many keys, if more are to come by merging
+    #[arg(long, value_name = "N")]
+    capacity: Option<usize>,
+    /// The seed of the hash function, decimal or after 0x hexadecimal [default: from the operating system]
+    #[arg(long, value_name = "SEED", value_parser = filters::seed)]
+    seed: Option<u128>,
+    /// Hash keys with SipHash, for those who may know the seed's file but shall not aim at the filter
+    #[arg(long)]
+    siphash: bool,
+    /// Leave the seed out of the file; it must be given to ask it
+    #[arg(long, requires = "seed")]
+    without_seed: bool,
+    /// A number that belongs to you: which state of the data this is
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    generation: u64,
+    /// Write JSON instead of a sentence
+    #[arg(long)]
+    json: bool,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    text.parse().map_err(|_| {
+        let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        format!("no filter is called {text}; there are {}", names.join(", "))
+    })
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|rate| *rate > 0.0 && *rate < 1.0)
+        .ok_or_else(|| "not a rate: more than 0, less than 1".into())
+}
+
+/// What came of it.
+#[derive(Serialize)]
+struct Summary {
+    file: String,
+    filter: &'static str,
+    keys: usize,
+    repeated_keys: u64,
+    negatives: u64,
+    adaptations: u64,
+    bytes: u64,
+    bits_per_key: f64,
+    rate: f64,
+    seconds: f64,
+}
+
+impl Build {
+    pub(crate) fn run(&self) -> Outcome {
+        output::check_target(&self.output)?;
+        interrupt::install();
+        let start = Instant::now();
+        let (keys, repeated_keys) = Input::open(&self.keys, self.keys_format.as_ref())?.into_set()?;
+        let negatives = match &self.no {
+            Some(no) => Input::open(no, self.keys_format.as_ref())?.into_set()?.0,
+            None => KeySet::new(),
+        };
+        refuse_both(&keys, &negatives)?;
+        let (filter, exclusion) = if self.siphash {
+            self.build::<SipHash>(&keys, &negatives)
+        } else {
+            self.build::<Xxh3>(&keys, &negatives)
+        }?;
+        if interrupt::stopped() {
+            return Err(Failure::Interrupted);
+        }
+        let options = WriteOptions::new().generation(self.generation).include_seed(!self.without_seed);
+        filters::save(filter.as_ref(), &self.output, &options)?;
+        let what = self.output.display().to_string();
+        let bytes = std::fs::metadata(&self.output).map_err(Failure::io(what.clone()))?.len();
+        self.show(&Summary {
+            file: what,
+            filter: self.kind().name(),
+            keys: keys.len(),
+            repeated_keys,
+            negatives: exclusion.negatives,
+            adaptations: exclusion.adaptations,
+            bytes,
+            bits_per_key: 8.0 * bytes as f64 / keys.len() as f64,
+            rate: self.rate,
+            seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+
+    fn kind(&self) -> Kind {
+        self.filter.unwrap_or(if self.no.is_some() { Kind::Extension } else { Kind::Bins })
+    }
+
+    fn show(&self, summary: &Summary) -> Outcome {
+        if self.json {
+            output::print_json(summary)?;
+            return Ok(Ending::Fine);
+        }
+        let Summary { file, filter, keys, repeated_keys, bytes, bits_per_key, seconds, .. } = summary;
+        let repeated = if *repeated_keys > 0 {
+            format!(" ({} lines repeated one)", thousands(*repeated_keys))
+        } else {
+            String::new()
+        };
+        let excluded = match summary.negatives {
+            0 => String::new(),
+            negatives => format!(
+                ", {} negatives excluded ({} of them repaired)",
+                thousands(negatives),
+                thousands(summary.adaptations)
+            ),
+        };
+        output::print(&format!(
+            "{file}: {filter}, {} keys{repeated}{excluded}, {} bytes, {bits_per_key:.2} bits a key, {seconds:.1} s\n",
+            thousands(*keys as u64),
+            thousands(*bytes)
+        ))?;
+        Ok(Ending::Fine)
+    }
+
+    fn build<H: KeyHasher>(
+        &self,
+        keys: &KeySet,
+        negatives: &KeySet,
+    ) -> Outcome<(Box<dyn Opened>, Exclusion)> {
+        let seed = self.seed.map_or_else(Seed::random, Seed::from);
+        let capacity = self.capacity.unwrap_or(0).max(keys.len());
+        let work = Work { keys, negatives, name: self.kind().name() };
+        macro_rules! build {
+            ($filter:ty, $finish:ident) => {{
+                let builder =
+                    <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                work.$finish(builder.hasher::<H>().build())
+            }};
+        }
+        match self.kind() {
+            Kind::Quotient => build!(QuotientFilter, plain),
+            Kind::Telescoping => build!(TelescopingFilter, adaptive),
+            Kind::TelescopingUncompressed => build!(UncompressedTelescopingFilter, adaptive),
+            Kind::Extension => build!(ExtensionFilter, adaptive),
+            Kind::Broom => build!(BroomFilter, adaptive),
+            Kind::Bins => build!(BinFilter, plain),
+            Kind::Cuckoo => build!(CuckooFilter, fixed),
+            Kind::CuckooPartial => build!(PartialKeyCuckooFilter, plain),
+            Kind::Cuckooing => build!(CuckooingFilter, adaptive),
+            Kind::Swapping => build!(SwappingFilter, adaptive),
+            Kind::Cyclic1 => build!(CyclicFilter::<1>, adaptive),
+            Kind::Cyclic2 => build!(CyclicFilter::<2>, adaptive),
+            Kind::Cyclic3 => build!(CyclicFilter::<3>, adaptive),
+            Kind::Bloom => build!(BloomFilter, plain),
+            Kind::BlockedBloom => build!(BlockedBloomFilter, plain),
+            Kind::AdaptiveBloom => build!(AdaptiveBloomFilter, adaptive),
+            Kind::Cascade => build!(Cascade<QuotientFilter>, adaptive),
+            Kind::Whitelist => {
+                // Room for every negative, if it comes to that: the list takes memory as it grows.
+                let builder =
+                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                let builder =
+                    if negatives.len() > 0 { builder.whitelist_bound(negatives.len()) } else { builder };
+                work.whitelist(builder.hasher::<H>().build())
+            }
+            Kind::TinySet => build!(TinySet, plain),
+            kind => Err(Failure::contender(kind.name(), "it cannot be built by this version")),
+        }
+    }
+}
+
+/// A key in both lists cannot be accepted and rejected.
+fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
+    let Some(key) = negatives.iter().find(|key| keys.number(key).is_some()) else { return Ok(()) };
+    let count = negatives.iter().filter(|key| keys.number(key).is_some()).count();
+    let text: String = String::from_utf8_lossy(key).chars().take(80).collect();
+    Err(Failure::Usage(format!(
+        "{count} keys are in both lists, {text:?} among them; a key is to be accepted or rejected, not both"
+    )))
+}
+
+/// What goes into a filter.
+struct Work<'a> {
+    keys: &'a KeySet,
+    negatives: &'a KeySet,
+    name: &'static str,
+}
+
+type Built = Outcome<(Box<dyn Opened>, Exclusion)>;
+
+impl Work<'_> {
+    fn failed(&self, problem: impl ToString) -> Failure {
+        Failure::contender(self.name, problem)
+    }
+
+    /// Hands all keys to `insert`.
+    fn fill(&self, mut insert: impl FnMut(&[u8]) -> Result<(), String>) -> Outcome<()> {
+        let mut progress = Progress::new(self.keys.len() as f64);
+        progress.begin("inserting keys");
+        for (number, key) in self.keys.iter().enumerate() {
+            insert(key).map_err(|problem| self.failed(problem))?;
+            if number % 4096 == 4095 {
+                progress.advance(4096.0);
+                if interrupt::stopped() {
+                    return Err(Failure::Interrupted);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A filter that does not adapt.
+    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+        self.refuse_negatives()?;
+        let mut filter = filter.map_err(|error| self.failed(error))?;
+        self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
+        Ok((Box::new(filter), Exclusion::default()))
+    }
+
+    /// A filter with a remote that repairs nothing.
+    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+        self.refuse_negatives()?;
+        self.adaptive(filter)
+    }
+
+    fn refuse_negatives(&self) -> Outcome<()> {
+        if self.negatives.len() == 0 {
+            return Ok(());
+        }
+        Err(self.failed("it does not adapt, so known negatives cannot be excluded; choose --filter extension or telescoping"))
+    }
+
+    /// A filter that adapts, with a remote in memory while it is built.
+    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+        let mut filter = filter.map_err(|error| self.failed(error))?;
+        let mut remote = MemoryRemote::new();
+        self.fill(|key| filter.insert(key, &mut remote).map(drop).map_err(|error| error.to_string()))?;
+        if self.negatives.len() == 0 {
+            return Ok((Box::new(filter), Exclusion::default()));
+        }
+        let progress = &mut Progress::new(1.0);
+        progress.begin("excluding negatives");
+        let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote)
+            .map_err(|error| self.failed(error))?;
+        Ok((Box::new(filter), done))
+    }
+
+    /// The filter that adapts without a remote. Its list is exact, so one pass is enough.
+    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Built {
+        let mut filter = filter.map_err(|error| self.failed(error))?;
+        self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
+        let mut adaptations = 0;
+        for key in self.negatives.iter() {
+            let adaptation = filter.adapt(key).map_err(|error| self.failed(error))?;
+            adaptations += u64::from(adaptation.is_fixed());
+        }
+        let mut done = Exclusion::default();
+        (done.negatives, done.adaptations, done.passes) = (self.negatives.len() as u64, adaptations, 1);
+        Ok((Box::new(filter), done))
+    }
+}

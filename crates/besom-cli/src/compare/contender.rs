@@ -1,0 +1,227 @@
+//! The filters that take part: ours and those of other crates, all behind one interface, at equal space.
+
+use besom::{BuildError, MemoryRemote};
+use besom_lab::subject::{self, Spec, Subject, SubjectError};
+
+use super::foreign;
+use crate::error::{Failure, Outcome};
+
+/// A filter under comparison, by the bytes of keys.
+pub(crate) trait Contender {
+    /// Stores a key that was not stored before.
+    fn insert(&mut self, key: &[u8]) -> Result<(), String>;
+
+    /// After an insertion that failed: becomes an empty filter with more room, if it can.
+    fn grow(&mut self) -> bool {
+        false
+    }
+
+    /// All keys were handed in.
+    fn seal(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether the key may be stored.
+    fn contains(&self, key: &[u8]) -> bool;
+
+    /// Tells the filter of a false positive. Whether it was repaired.
+    fn adapt(&mut self, _key: &[u8]) -> Result<bool, String> {
+        Ok(false)
+    }
+
+    /// The memory of the filter, in bits, without the remote.
+    fn bits(&self) -> usize;
+
+    /// Memory that operations work in, in bits, whatever the size of the filter.
+    fn working_bits(&self) -> usize {
+        0
+    }
+
+    /// How often the reverse map was read so far.
+    fn remote_reads(&self) -> u64 {
+        0
+    }
+}
+
+/// How much space every filter gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Space {
+    /// At most so many bits a key.
+    BitsPerKey(f64),
+    /// As much as it needs for this false-positive rate.
+    Rate(f64),
+}
+
+/// What every filter is built for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) keys: usize,
+    pub(crate) space: Space,
+    pub(crate) seed: u64,
+}
+
+/// A filter that can take part.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    /// Whether it repairs false positives.
+    pub(crate) adaptive: bool,
+    /// Whether it takes part if nobody says who does.
+    pub(crate) usual: bool,
+    /// Its type, in the code that is recommended.
+    pub(crate) type_name: &'static str,
+    /// The rate that it has, if it cannot have another.
+    only_rate: Option<f64>,
+    build: Build,
+}
+
+/// By its name, the number of keys, the rate and the seed.
+type Build = fn(&str, usize, f64, u64) -> Result<Built, Refused>;
+
+/// A filter of some rate, without keys.
+type Built = Box<dyn Contender>;
+
+/// Why a filter of this rate cannot be had.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The filter cannot be so imprecise: any space is enough.
+    TooLarge,
+    /// The filter cannot be so precise.
+    TooSmall,
+    /// Something else.
+    Other(String),
+}
+
+/// The load that filters with slots are filled to: the papers' choice.
+const LOAD: f64 = 0.95;
+
+const fn ours(name: &'static str, type_name: &'static str, adaptive: bool, usual: bool) -> Entry {
+    Entry { name, adaptive, usual, type_name, only_rate: None, build: build_ours }
+}
+
+const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f64>, build: Build) -> Entry {
+    Entry { name, adaptive: false, usual: true, type_name, only_rate, build }
+}
+
+/// All filters, in the order of reports.
+pub(crate) const ENTRIES: &[Entry] = &[
+    ours("telescoping", "TelescopingFilter", true, true),
+    ours("extension", "ExtensionFilter", true, true),
+    ours("broom", "BroomFilter", true, true),
+    ours("cuckooing", "CuckooingFilter", true, true),
+    ours("swapping", "SwappingFilter", true, true),
+    ours("cyclic-1", "CyclicFilter::<1>", true, false),
+    ours("cyclic-2", "CyclicFilter::<2>", true, false),
+    ours("cyclic-3", "CyclicFilter::<3>", true, false),
+    ours("adaptive-bloom", "AdaptiveBloomFilter", true, true),
+    ours("cascade", "Cascade::<QuotientFilter>", true, false),
+    ours("whitelist", "WhitelistFilter", true, true),
+    ours("bins", "BinFilter", false, true),
+    ours("quotient", "QuotientFilter", false, false),
+    ours("bloom", "BloomFilter", false, true),
+    ours("blocked-bloom", "BlockedBloomFilter", false, false),
+    ours("tinyset", "TinySet", false, false),
+    ours("cuckoo", "CuckooFilter", false, false),
+    theirs("fastbloom", "fastbloom::BloomFilter", None, foreign::fastbloom),
+    theirs("qfilter", "qfilter::Filter", None, foreign::qfilter),
+    theirs("cuckoofilter", "cuckoofilter::CuckooFilter", Some(8.0 / 256.0), foreign::cuckoofilter),
+    theirs("xorf", "xorf::BinaryFuse8", Some(1.0 / 256.0), foreign::xorf),
+];
+
+/// The filter of this name.
+pub(crate) fn find(name: &str) -> Result<Entry, String> {
+    ENTRIES.iter().find(|entry| entry.name == name).copied().ok_or_else(|| {
+        let names: Vec<_> = ENTRIES.iter().map(|entry| entry.name).collect();
+        format!("no filter is called {name}; there are {}", names.join(", "))
+    })
+}
+
+/// Rates are tried in steps of a quarter of a bit, up to this many.
+const FINEST: u32 = 4 * 40;
+
+impl Entry {
+    /// Builds the filter in the space of the plan. The rate that it was built for comes with it.
+    pub(crate) fn build(&self, plan: &Plan) -> Outcome<(Built, f64)> {
+        match plan.space {
+            // One that has no other rate takes part with the one it has.
+            Space::Rate(rate) => match (self.build)(self.name, plan.keys, rate, plan.seed) {
+                Ok(built) => Ok((built, self.only_rate.unwrap_or(rate))),
+                Err(Refused::Other(problem)) => Err(Failure::contender(self.name, problem)),
+                Err(_) => Err(Failure::contender(
+                    self.name,
+                    format!("it cannot have the rate {rate}; choose another"),
+                )),
+            },
+            Space::BitsPerKey(bits) => self.in_space(plan, bits),
+        }
+    }
+
+    /// The most precise filter of at most so many bits a key, or the coarsest one if all are larger: found by halving, since
+    /// the smaller the rate, the larger the filter.
+    fn in_space(&self, plan: &Plan, bits: f64) -> Outcome<(Built, f64)> {
+        if let Some(rate) = self.only_rate {
+            return self.build(&Plan { space: Space::Rate(rate), ..*plan });
+        }
+        let at = |step: u32| (self.build)(self.name, plan.keys, rate_of(step), plan.seed);
+        let (mut fits, mut beyond, mut best) = (0, FINEST, None);
+        while fits + 1 < beyond {
+            let step = u32::midpoint(fits, beyond);
+            match at(step) {
+                Ok(built) if built.bits() as f64 <= bits * plan.keys as f64 => {
+                    (fits, best) = (step, Some((built, rate_of(step))));
+                }
+                Ok(_) | Err(Refused::TooSmall) => beyond = step,
+                Err(Refused::TooLarge) => fits = step,
+                Err(Refused::Other(problem)) => return Err(Failure::contender(self.name, problem)),
+            }
+        }
+        let coarsest = || (1..FINEST).find_map(|step| Some((at(step).ok()?, rate_of(step))));
+        best.or_else(coarsest)
+            .ok_or_else(|| Failure::contender(self.name, "it cannot be built for these keys"))
+    }
+}
+
+fn rate_of(step: u32) -> f64 {
+    0.5_f64.powf(f64::from(step) / 4.0)
+}
+
+fn build_ours(name: &str, keys: usize, rate: f64, seed: u64) -> Result<Built, Refused> {
+    let entry = subject::find(name).map_err(|error| Refused::Other(error.to_string()))?;
+    let spec = Spec::new(keys, seed).rate(rate).load(LOAD);
+    match entry.build(&spec) {
+        Ok(subject) => Ok(Box::new(Ours(subject))),
+        Err(SubjectError::Build { source: BuildError::RateOutOfRange { min, .. }, .. }) => {
+            Err(if rate < min { Refused::TooSmall } else { Refused::TooLarge })
+        }
+        Err(error) => Err(Refused::Other(error.to_string())),
+    }
+}
+
+/// A filter of besom, with its reverse map in memory.
+struct Ours(Subject<MemoryRemote>);
+
+impl Contender for Ours {
+    fn insert(&mut self, key: &[u8]) -> Result<(), String> {
+        self.0.insert(key).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.0.contains(key)
+    }
+
+    fn adapt(&mut self, key: &[u8]) -> Result<bool, String> {
+        self.0.adapt(key).map(besom::Adaptation::is_fixed).map_err(|error| error.to_string())
+    }
+
+    fn bits(&self) -> usize {
+        self.0.stats().bits
+    }
+
+    fn working_bits(&self) -> usize {
+        self.0.stats().working_bits
+    }
+
+    fn remote_reads(&self) -> u64 {
+        self.0.accesses().reads
+    }
+}

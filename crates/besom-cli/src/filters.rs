@@ -1,0 +1,172 @@
+//! Filter files of every kind behind one interface.
+
+use std::fs::File;
+use std::path::Path;
+
+use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
+use besom::{
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
+    CuckooingFilter, CyclicFilter, ExtensionFilter, FilterStats, HashKind, KeyHasher, PartialKeyCuckooFilter,
+    QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter, Xxh3,
+};
+
+use crate::error::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::check_target;
+
+/// Does something with the type of a kind. Kinds that this version does not know are refused.
+macro_rules! with_kind {
+    ($kind:expr, $hasher:ident, |$filter:ident| $body:expr, |$other:ident| $refuse:expr) => {{
+        macro_rules! of {
+            ($type:ty) => {{
+                type $filter<$hasher> = $type;
+                $body
+            }};
+        }
+        match $kind {
+            Kind::Quotient => of!(QuotientFilter<$hasher>),
+            Kind::Telescoping => of!(TelescopingFilter<$hasher>),
+            Kind::TelescopingUncompressed => of!(UncompressedTelescopingFilter<$hasher>),
+            Kind::Extension => of!(ExtensionFilter<$hasher>),
+            Kind::Broom => of!(BroomFilter<$hasher>),
+            Kind::Bins => of!(BinFilter<$hasher>),
+            Kind::Cuckoo => of!(CuckooFilter<$hasher>),
+            Kind::CuckooPartial => of!(PartialKeyCuckooFilter<$hasher>),
+            Kind::Cuckooing => of!(CuckooingFilter<$hasher>),
+            Kind::Swapping => of!(SwappingFilter<$hasher>),
+            Kind::Cyclic1 => of!(CyclicFilter<1, $hasher>),
+            Kind::Cyclic2 => of!(CyclicFilter<2, $hasher>),
+            Kind::Cyclic3 => of!(CyclicFilter<3, $hasher>),
+            Kind::Bloom => of!(BloomFilter<$hasher>),
+            Kind::BlockedBloom => of!(BlockedBloomFilter<$hasher>),
+            Kind::AdaptiveBloom => of!(AdaptiveBloomFilter<$hasher>),
+            Kind::Cascade => of!(Cascade<QuotientFilter, $hasher>),
+            Kind::Whitelist => of!(WhitelistFilter<$hasher>),
+            Kind::TinySet => of!(TinySet<$hasher>),
+            $other => $refuse,
+        }
+    }};
+}
+
+/// A filter of some kind, read from a file.
+pub(crate) trait Opened {
+    fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
+    fn stats(&self) -> FilterStats;
+    fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError>;
+}
+
+impl<F: Persist> Opened for F {
+    fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>) {
+        besom::Filter::contains_many(self, keys, answers);
+    }
+
+    fn stats(&self) -> FilterStats {
+        besom::Filter::stats(self)
+    }
+
+    fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError> {
+        self.save(path, options)
+    }
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Mapped into memory, and checked from end to end.
+    Checked,
+    /// Mapped into memory and believed: only the header is looked at.
+    Trusted,
+}
+
+/// Opens a filter file by mapping it.
+pub(crate) fn open(path: &Path, seed: Option<u128>, how: How) -> Outcome<(Box<dyn Opened>, Header)> {
+    let (region, header) = map(path)?;
+    open_region(&region, &header, seed, how).map_err(|source| named(path, source))
+}
+
+/// Maps a file, and reads its header.
+pub(crate) fn map(path: &Path) -> Outcome<(Region, Header)> {
+    let failed = |source| Failure::Io { what: path.display().to_string(), source };
+    let file = File::open(path).map_err(failed)?;
+    let there = file.metadata().map_err(failed)?;
+    if there.is_dir() {
+        return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+    }
+    // An empty file cannot be mapped, and is no filter either.
+    let region = if there.len() == 0 {
+        Region::from(&[][..])
+    } else {
+        // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this program. Whoever
+        // changes one in place while it is being asked has been told not to.
+        unsafe { Region::map(&file) }.map_err(failed)?
+    };
+    let header = format::inspect(&mut &region[..]).map_err(|source| named(path, source))?;
+    Ok((region, header))
+}
+
+/// An error of a file, with its name.
+pub(crate) fn named(path: &Path, source: FormatError) -> Failure {
+    Failure::Filter { path: path.to_owned(), source }
+}
+
+fn open_region(
+    region: &Region,
+    header: &Header,
+    seed: Option<u128>,
+    how: How,
+) -> Result<(Box<dyn Opened>, Header), FormatError> {
+    match header.hash {
+        HashKind::SipHash => open_as::<SipHash>(region, header, seed, how),
+        _ => open_as::<Xxh3>(region, header, seed, how),
+    }
+}
+
+fn open_as<H: KeyHasher>(
+    region: &Region,
+    header: &Header,
+    seed: Option<u128>,
+    how: How,
+) -> Result<(Box<dyn Opened>, Header), FormatError> {
+    with_kind!(header.kind, H, |F| typed::<F<H>>(region, seed, how).map(boxed), |kind| Err(unknown(kind)))
+}
+
+fn boxed<F: Persist + 'static>((filter, header): (F, Header)) -> (Box<dyn Opened>, Header) {
+    (Box::new(filter), header)
+}
+
+fn unknown(kind: Kind) -> FormatError {
+    FormatError::UnknownKind { code: kind as u16 }
+}
+
+/// A filter of a known type on a region.
+pub(crate) fn typed<F: Persist>(
+    region: &Region,
+    seed: Option<u128>,
+    how: How,
+) -> Result<(F, Header), FormatError> {
+    let options = seed.map_or_else(ReadOptions::new, |seed| ReadOptions::new().seed(Seed::from(seed)));
+    if how == How::Checked {
+        format::check(&mut &region[..])?;
+    }
+    let (filter, header) = F::open(region, &options)?;
+    if how == How::Checked {
+        filter.verify()?;
+    }
+    Ok((filter, header))
+}
+
+/// Saves a filter: the file is there as a whole or not at all.
+pub(crate) fn save(filter: &dyn Opened, path: &Path, options: &WriteOptions) -> Outcome<()> {
+    check_target(path)?;
+    interrupt::while_saving(|| filter.write(path, options)).map_err(|source| named(path, source))
+}
+
+/// A seed on the command line: decimal, or hexadecimal after `0x`.
+pub(crate) fn seed(text: &str) -> Result<u128, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u128::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|error| format!("not a seed: {error}"))
+}

@@ -1,0 +1,93 @@
+//! The command `besom`.
+
+mod attack;
+mod build;
+mod compare;
+mod error;
+mod filters;
+mod input;
+mod inspect;
+mod interrupt;
+mod keys;
+mod other;
+mod output;
+mod progress;
+mod query;
+mod rewrite;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Outcome;
+
+/// The benchmark measures memory by it; everything else only passes through.
+#[global_allocator]
+static HEAP: besom_bench::Meter = besom_bench::Meter;
+
+/// Membership filters that repair their false positives: compare them on your own data, build and query filter files,
+/// attack them, measure them.
+#[derive(Debug, Parser)]
+#[command(name = "besom", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Put every filter in front of a store, replay queries, and say which one saves most
+    Compare(compare::Compare),
+    /// Build a filter file from keys; with known negatives, an exact list
+    Build(build::Build),
+    /// Ask a filter file which keys it may have
+    Query(query::Query),
+    /// Show what a filter file holds: kind, parameters, load, repairs, rate
+    Inspect(inspect::Inspect),
+    /// Check that a filter file is as it was written, and sound
+    Verify(query::Verify),
+    /// Merge filter files that were built alike
+    Merge(rewrite::Merge),
+    /// Rewrite a filter file: with or without its seed, another generation, the newest format
+    Convert(rewrite::Convert),
+    /// Play every filter against every adversary, and show who sustains its rate
+    Attack(attack::Attack),
+    /// Repeat the experiments of the papers behind the filters
+    Reproduce(other::Experiments),
+    /// Measure speed and space beside the filters that people use today
+    Bench(other::Bench),
+    /// Print completions for a shell
+    Completions(other::Completions),
+    /// Print the manual, or write its pages
+    Man(other::Man),
+}
+
+impl Verb {
+    fn run(&self) -> Outcome {
+        match self {
+            Self::Compare(command) => command.run(),
+            Self::Build(command) => command.run(),
+            Self::Query(command) => command.run(),
+            Self::Inspect(command) => command.run(),
+            Self::Verify(command) => command.run(),
+            Self::Merge(command) => command.run(),
+            Self::Convert(command) => command.run(),
+            Self::Attack(command) => command.run(),
+            Self::Reproduce(command) => command.run(),
+            Self::Bench(command) => command.run(),
+            Self::Completions(command) => command.run(),
+            Self::Man(command) => command.run(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().verb.run() {
+        Ok(ending) => ending.into(),
+        Err(failure) => {
+            eprintln!("besom: {failure}");
+            failure.code()
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Commands that are other programs' too: experiments, benchmarks; and what shells and manuals want to know of this one.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use besom_lab::command;
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::error::{Ending, Failure, Outcome};
+use crate::output;
+
+/// The experiments of the papers.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom reproduce all --quick
+  besom reproduce 004-remote --runs 1 --out target/lab
+  besom reproduce list
+
+Exit codes: 0 fine, 1 something failed or was left undone, 2 usage or input error.")]
+pub(crate) struct Experiments {
+    #[command(flatten)]
+    arguments: command::Reproduce,
+}
+
+impl Experiments {
+    pub(crate) fn run(&self) -> Outcome {
+        if self.arguments.is_list() {
+            command::list(&mut io::stdout().lock()).map_err(Failure::Output)?;
+            return Ok(Ending::Fine);
+        }
+        match command::reproduce(&self.arguments) {
+            Ok(true) => Ok(Ending::Fine),
+            Ok(false) => Ok(Ending::No),
+            Err(error) => Err(match error.downcast::<io::Error>() {
+                Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::Output(*error),
+                Ok(error) => Failure::Usage(error.to_string()),
+                Err(error) => Failure::Usage(error.to_string()),
+            }),
+        }
+    }
+}
+
+/// Speed and space.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom bench --quick
+  besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json
+
+Exit codes: 0 fine, 1 some filter could not be measured, 2 usage error.")]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    arguments: besom_bench::Args,
+}
+
+impl Bench {
+    pub(crate) fn run(&self) -> Outcome {
+        Ok(if besom_bench::run(&self.arguments) == ExitCode::SUCCESS { Ending::Fine } else { Ending::No })
+    }
+}
+
+/// Completions for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom completions bash
+  besom completions zsh")]
+pub(crate) struct Completions {
+    /// Which shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(&self) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut crate::Cli::command(), "besom", &mut script);
+        output::print(&String::from_utf8_lossy(&script))?;
+        Ok(Ending::Fine)
+    }
+}
+
+/// Manual pages.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom man
+  besom man --out target/man")]
+pub(crate) struct Man {
+    /// Write a page for every command into this folder, instead of the first one to standard output
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Man {
+    pub(crate) fn run(&self) -> Outcome {
+        let command = crate::Cli::command();
+        let Some(folder) = &self.out else {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page).map_err(Failure::Output)?;
+            output::print(&String::from_utf8_lossy(&page))?;
+            return Ok(Ending::Fine);
+        };
+        let what = || folder.display().to_string();
+        std::fs::create_dir_all(folder).map_err(Failure::io(what()))?;
+        clap_mangen::generate_to(command, folder).map_err(Failure::io(what()))?;
+        Ok(Ending::Fine)
+    }
+}

@@ -1,0 +1,129 @@
+//! What is written: standard output that may be closed, and files that are there as a whole or not at all.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::{Failure, Outcome};
+use crate::interrupt;
+
+/// Writes text to standard output.
+pub(crate) fn print(text: &str) -> Outcome<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Writes a value to standard output as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Outcome<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
+    print(&(text + "\n"))
+}
+
+/// Refuses a target that is something else than a file: what is written takes the place of what is there.
+pub(crate) fn check_target(path: &Path) -> Outcome<()> {
+    let refuse = |problem: &str| Err(Failure::Usage(format!("{}: {problem}", path.display())));
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => refuse("is a directory; name a file in it"),
+        Ok(there) if !there.is_file() => refuse("is no ordinary file; name one that can be replaced"),
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            match folder {
+                Some(folder) if !folder.is_dir() => refuse("its directory does not exist"),
+                _ if path.file_name().is_none() => refuse("is no name of a file"),
+                _ => Ok(()),
+            }
+        }
+        Err(source) => Err(Failure::Io { what: path.display().to_string(), source }),
+    }
+}
+
+/// Writes a file beside its place, and puts it there when it is whole.
+pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
+    check_target(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        // Removed when it is dropped, unless it took its place.
+        let mut file =
+            tempfile::Builder::new().prefix(".besom-").permissions(ordinary()).tempfile_in(folder)?;
+        file.write_all(content.as_bytes())?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    interrupt::while_saving(write).map_err(Failure::io(path.display().to_string()))
+}
+
+/// The permissions of a file that is no secret; the user's mask applies.
+fn ordinary() -> fs::Permissions {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::PermissionsExt::from_mode(0o666)
+    }
+    #[cfg(not(unix))]
+    {
+        fs::metadata(".")
+            .map(|here| here.permissions())
+            .unwrap_or_else(|_| unreachable!("there is a directory"))
+    }
+}
+
+/// Colours, where they are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint(bool);
+
+impl Paint {
+    /// For standard output: on a terminal, unless `NO_COLOR` is set.
+    pub(crate) fn stdout() -> Self {
+        Self(io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()))
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.with("31", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.with("33", text)
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.0 { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A number with its thousands apart: `1,234,567`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_apart() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
+        cases.into_iter().for_each(|(number, text)| assert_eq!(thousands(number), text));
+    }
+}

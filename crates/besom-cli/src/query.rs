@@ -1,0 +1,197 @@
+//! `besom query`: asks a filter file.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use besom_lab::workload::Format;
+use clap::Args;
+use serde::Serialize;
+
+use crate::error::{Ending, Failure, Outcome};
+use crate::filters::{self, How, Opened};
+use crate::input::Input;
+use crate::output;
+
+/// Which filter, and what it is asked.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom query revoked.besom names.txt
+  besom query revoked.besom names.txt --count
+  echo example.org | besom query revoked.besom --quiet && echo maybe revoked
+
+Every key is answered with a line: `maybe` or `no`, a tab, the key.
+
+Exit codes: 0 every key may be stored, 1 some key certainly is not, 2 usage or input error.")]
+pub(crate) struct Query {
+    /// The filter file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The keys, one a line; - is standard input. Plain, gzip or zstd
+    #[arg(value_name = "KEYS", default_value = "-")]
+    keys: PathBuf,
+    /// Only say how many keys may be stored and how many certainly are not
+    #[arg(long, conflicts_with = "quiet")]
+    count: bool,
+    /// Say nothing; the exit code is the answer
+    #[arg(long, short, conflicts_with = "json")]
+    quiet: bool,
+    /// Do not check the file before it is asked: it opens at once, however large. For files that nobody else writes
+    #[arg(long)]
+    trust: bool,
+    /// The seed, if it was left out of the file
+    #[arg(long, value_name = "SEED", value_parser = filters::seed)]
+    seed: Option<u128>,
+    /// What the keys look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
+    #[arg(long, value_name = "FORMAT")]
+    keys_format: Option<Format>,
+    /// Write JSON: an object a key, or the counts
+    #[arg(long)]
+    json: bool,
+}
+
+/// How the keys were answered.
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    keys: u64,
+    maybe: u64,
+    no: u64,
+}
+
+/// An answer as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    key: &'a str,
+    maybe: bool,
+}
+
+/// Keys that are asked at once, and the bytes after which no more are.
+const BATCH: usize = 4096;
+const BATCH_BYTES: usize = 1 << 22;
+
+impl Query {
+    pub(crate) fn run(&self) -> Outcome {
+        let how = if self.trust { How::Trusted } else { How::Checked };
+        let (filter, _) = filters::open(&self.file, self.seed, how)?;
+        let mut input = Input::open(&self.keys, self.keys_format.as_ref())?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        let counts = self.answer(filter.as_ref(), &mut input, &mut out)?;
+        if self.count {
+            let text = if self.json {
+                serde_json::to_string(&counts).map_err(|error| Failure::Output(error.into()))?
+            } else {
+                format!("{} maybe, {} no", counts.maybe, counts.no)
+            };
+            writeln!(out, "{text}").map_err(Failure::Output)?;
+        }
+        out.flush().map_err(Failure::Output)?;
+        Ok(if counts.no == 0 { Ending::Fine } else { Ending::No })
+    }
+
+    fn answer(&self, filter: &dyn Opened, input: &mut Input, out: &mut impl Write) -> Outcome<Counts> {
+        let (mut counts, mut answers, mut key) = (Counts::default(), Vec::new(), Vec::new());
+        let (mut bytes, mut ends, mut more) = (Vec::new(), Vec::new(), true);
+        while more {
+            bytes.clear();
+            ends.clear();
+            while ends.len() < BATCH && bytes.len() < BATCH_BYTES {
+                more = input.next(&mut key)?;
+                if !more {
+                    break;
+                }
+                bytes.extend_from_slice(&key);
+                ends.push(bytes.len());
+            }
+            let keys = slices(&bytes, &ends);
+            filter.contains_many(&keys, &mut answers);
+            for (&key, &maybe) in keys.iter().zip(&answers) {
+                counts.keys += 1;
+                counts.maybe += u64::from(maybe);
+                counts.no += u64::from(!maybe);
+                if !self.count && !self.quiet {
+                    self.line(key, maybe, out)?;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn line(&self, key: &[u8], maybe: bool, out: &mut impl Write) -> Outcome<()> {
+        let write = |out: &mut dyn Write| {
+            if self.json {
+                let line = Line { key: &String::from_utf8_lossy(key), maybe };
+                return writeln!(out, "{}", serde_json::to_string(&line)?);
+            }
+            out.write_all(if maybe { b"maybe\t" } else { b"no\t" })?;
+            out.write_all(key)?;
+            out.write_all(b"\n")
+        };
+        write(out).map_err(Failure::Output)
+    }
+}
+
+/// The pieces between the ends.
+fn slices<'a>(bytes: &'a [u8], ends: &[usize]) -> Vec<&'a [u8]> {
+    let starts = std::iter::once(&0).chain(ends);
+    starts.zip(ends).map(|(&start, &end)| &bytes[start..end]).collect()
+}
+
+/// `besom verify`: whether a filter file is as it was written, and sound.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom verify revoked.besom
+  besom verify revoked.besom --json
+
+Exit codes: 0 sound, 1 damaged, 2 not a filter file at all, or it cannot be read.")]
+pub(crate) struct Verify {
+    /// The filter file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The seed, if it was left out of the file
+    #[arg(long, value_name = "SEED", value_parser = filters::seed)]
+    seed: Option<u128>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The verdict as JSON.
+#[derive(Serialize)]
+struct Checked {
+    sound: bool,
+    filter: &'static str,
+    keys: u64,
+    problem: Option<String>,
+}
+
+impl Verify {
+    pub(crate) fn run(&self) -> Outcome {
+        let (_, header) = filters::map(&self.file)?;
+        let problem = match filters::open(&self.file, self.seed, How::Checked) {
+            Ok(_) => None,
+            // The file is not at fault.
+            Err(Failure::Filter {
+                source: besom::format::FormatError::SeedMissing | besom::format::FormatError::SeedMismatch,
+                path,
+            }) => {
+                return Err(Failure::Usage(format!(
+                    "{}: give the seed of this file with --seed",
+                    path.display()
+                )));
+            }
+            Err(Failure::Filter { source, .. }) => Some(source.to_string()),
+            Err(failure) => return Err(failure),
+        };
+        let sound = problem.is_none();
+        if self.json {
+            output::print_json(&Checked { sound, filter: header.kind.name(), keys: header.len, problem })?;
+        } else {
+            let verdict = problem.unwrap_or_else(|| {
+                format!("sound: {} of {} keys", header.kind, output::thousands(header.len))
+            });
+            output::print(&format!("{}: {verdict}\n", self.file.display()))?;
+        }
+        Ok(if sound { Ending::Fine } else { Ending::No })
+    }
+}

@@ -1,0 +1,184 @@
+//! `besom merge` and `besom convert`: new files from old ones.
+
+use std::path::{Path, PathBuf};
+
+use besom::format::{Kind, Persist, WriteOptions};
+use besom::{
+    BinFilter, BlockedBloomFilter, BloomFilter, HashKind, KeyHasher, MergeError, QuotientFilter, Seed,
+    SipHash, Xxh3,
+};
+use clap::Args;
+use serde::Serialize;
+
+use crate::error::{Ending, Failure, Outcome};
+use crate::filters::{self, How, Opened, named, typed};
+use crate::interrupt;
+use crate::output::{self, thousands};
+
+/// Which files are put together.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom build monday.txt  --seed 7 --capacity 1000000 --filter bins -o monday.besom
+  besom build tuesday.txt --seed 7 --capacity 1000000 --filter bins -o tuesday.besom
+  besom merge monday.besom tuesday.besom -o week.besom
+
+Filters of kind bins, quotient, bloom and blocked-bloom can be merged, if they were built with the same seed, rate and
+capacity. Adaptive filters cannot: their reverse maps would have to be merged with them, which is the business of the store.
+
+Exit codes: 0 fine, 2 usage or input error.")]
+pub(crate) struct Merge {
+    /// The filter files
+    #[arg(value_name = "FILE", required = true, num_args = 2..)]
+    files: Vec<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The seed, if it was left out of the files
+    #[arg(long, value_name = "SEED", value_parser = filters::seed)]
+    seed: Option<u128>,
+    /// A number that belongs to you [default: that of the first file]
+    #[arg(long, value_name = "N")]
+    generation: Option<u64>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Written {
+    file: String,
+    filter: &'static str,
+    keys: usize,
+    bytes: u64,
+}
+
+fn show(path: &Path, kind: Kind, filter: &dyn Opened, json: bool) -> Outcome {
+    let file = path.display().to_string();
+    let bytes = std::fs::metadata(path).map_err(Failure::io(file.clone()))?.len();
+    let written = Written { file, filter: kind.name(), keys: filter.stats().items, bytes };
+    if json {
+        output::print_json(&written)?;
+    } else {
+        let (keys, bytes) = (thousands(written.keys as u64), thousands(bytes));
+        output::print(&format!("{}: {kind}, {keys} keys, {bytes} bytes\n", written.file))?;
+    }
+    Ok(Ending::Fine)
+}
+
+/// A filter that can take in another one.
+trait Union: Persist + 'static {
+    fn union(&mut self, other: &Self) -> Result<(), MergeError>;
+}
+
+macro_rules! union {
+    ($($filter:ident),*) => {
+        $(impl<H: KeyHasher> Union for $filter<H> {
+            fn union(&mut self, other: &Self) -> Result<(), MergeError> {
+                self.merge(other)
+            }
+        })*
+    };
+}
+union!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
+
+impl Merge {
+    pub(crate) fn run(&self) -> Outcome {
+        output::check_target(&self.output)?;
+        interrupt::install();
+        let first = self.files.first().ok_or_else(|| Failure::Usage("no file to merge".into()))?;
+        let (_, header) = filters::map(first)?;
+        let filter = match header.hash {
+            HashKind::SipHash => self.merge::<SipHash>(header.kind),
+            _ => self.merge::<Xxh3>(header.kind),
+        }?;
+        let generation = self.generation.unwrap_or(header.generation);
+        let options = WriteOptions::new().generation(generation).include_seed(header.seed.is_some());
+        filters::save(filter.as_ref(), &self.output, &options)?;
+        show(&self.output, header.kind, filter.as_ref(), self.json)
+    }
+
+    fn merge<H: KeyHasher>(&self, kind: Kind) -> Outcome<Box<dyn Opened>> {
+        match kind {
+            Kind::Quotient => self.merged::<QuotientFilter<H>>(),
+            Kind::Bins => self.merged::<BinFilter<H>>(),
+            Kind::Bloom => self.merged::<BloomFilter<H>>(),
+            Kind::BlockedBloom => self.merged::<BlockedBloomFilter<H>>(),
+            kind => Err(Failure::Usage(format!(
+                "filters of kind {kind} cannot be merged without their keys; build one filter from all keys"
+            ))),
+        }
+    }
+
+    fn merged<F: Union>(&self) -> Outcome<Box<dyn Opened>> {
+        let mut union: Option<F> = None;
+        for path in &self.files {
+            let (region, _) = filters::map(path)?;
+            let (filter, _) =
+                typed::<F>(&region, self.seed, How::Checked).map_err(|error| named(path, error))?;
+            match &mut union {
+                None => union = Some(filter),
+                Some(union) => union
+                    .union(&filter)
+                    .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?,
+            }
+        }
+        union
+            .map(|filter| Box::new(filter) as Box<dyn Opened>)
+            .ok_or_else(|| Failure::Usage("no file to merge".into()))
+    }
+}
+
+/// What is changed about a file.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  besom build revoked.txt --seed 7 -o revoked.besom
+  besom convert revoked.besom --without-seed -o public.besom
+  besom convert public.besom --seed 7 --generation 12 -o private.besom
+
+The filter stays the same; what is written about it changes, and the format becomes the newest one.
+
+Exit codes: 0 fine, 2 usage or input error.")]
+pub(crate) struct Convert {
+    /// The filter file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The file to write; it may be the same
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Leave the seed out, so that those who get the file cannot aim at the filter; they need the seed to ask it
+    #[arg(long)]
+    without_seed: bool,
+    /// The seed, if it was left out of the file
+    #[arg(long, value_name = "SEED", value_parser = filters::seed)]
+    seed: Option<u128>,
+    /// A number that belongs to you [default: as it was]
+    #[arg(long, value_name = "N")]
+    generation: Option<u64>,
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Convert {
+    pub(crate) fn run(&self) -> Outcome {
+        output::check_target(&self.output)?;
+        interrupt::install();
+        let (filter, header) = filters::open(&self.file, self.seed, How::Checked)?;
+        if self.without_seed && !self.json {
+            self.tell_seed(header.seed)?;
+        }
+        let generation = self.generation.unwrap_or(header.generation);
+        let options = WriteOptions::new().generation(generation).include_seed(!self.without_seed);
+        filters::save(filter.as_ref(), &self.output, &options)?;
+        show(&self.output, header.kind, filter.as_ref(), self.json)
+    }
+
+    /// A seed that is nowhere else would be lost.
+    fn tell_seed(&self, seed: Option<Seed>) -> Outcome<()> {
+        let Some(seed) = seed.map(Seed::to_u128).or(self.seed) else { return Ok(()) };
+        output::print(&format!("the seed that was left out: {seed:#x}\n"))
+    }
+}

@@ -1,0 +1,238 @@
+//! `compare`: the counts are those of an exact model, the recommendation is what it says.
+
+use std::collections::HashSet;
+
+use crate::Folder;
+
+/// Keys and queries, three of four of them for absent keys, which come again and again.
+fn data(folder: &Folder) -> (usize, usize) {
+    let keys = (0..4000).map(|number| format!("key-{number}"));
+    folder.lines("keys", keys.chain(["key-7".to_owned()]));
+    let query = |number: u64| {
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        if number.is_multiple_of(4) {
+            format!("key-{}", mixed % 4000)
+        } else {
+            format!("missing-{}", mixed % 3000)
+        }
+    };
+    folder.lines("queries", (0..60_000).map(query));
+    (15_000, 45_000)
+}
+
+#[test]
+fn counts_add_up_and_the_best_is_recommended() {
+    let folder = Folder::new();
+    let (present, _) = data(&folder);
+    for store in ["memory", "redb"] {
+        let run = [
+            "compare",
+            "--keys",
+            "keys",
+            "--queries",
+            "queries",
+            "--filters",
+            "all",
+            "--attack",
+            "5000",
+            "--store",
+            store,
+            "--json",
+        ];
+        let json = folder.run(&run).code(0).json();
+        assert_eq!((&json["keys"], &json["queries"]), (&4000.into(), &60_000.into()));
+        let filters = json["filters"].as_array().unwrap();
+        assert_eq!(filters.len(), 21);
+        let names: HashSet<_> = filters.iter().map(|filter| filter["filter"].as_str().unwrap()).collect();
+        assert!(names.is_superset(&HashSet::from([
+            "telescoping",
+            "broom",
+            "fastbloom",
+            "qfilter",
+            "cuckoofilter",
+            "xorf"
+        ])));
+        let number = |filter: &serde_json::Value, field: &str| {
+            filter[field].as_f64().unwrap_or_else(|| panic!("{field}")) as u64
+        };
+        for filter in filters {
+            assert_eq!(number(filter, "queries"), 60_000);
+            assert_eq!(
+                number(filter, "lookups"),
+                present as u64 + number(filter, "false_positives"),
+                "{filter}"
+            );
+            assert_eq!(
+                number(filter, "store_reads"),
+                number(filter, "lookups") + number(filter, "remote_reads")
+            );
+            assert!(
+                number(filter, "queries_per_second") > 0 && number(filter, "filter_queries_per_second") > 0
+            );
+            let (wrong, again) =
+                (number(filter, "false_positives"), number(filter, "repeated_false_positives"));
+            if filter["adaptive"] == true {
+                assert!(again * 4 <= wrong, "{filter}");
+            } else {
+                // Every absent key comes fifteen times, so nearly all false positives are repeated ones.
+                assert!(wrong == 0 || again * 10 >= wrong * 8, "{filter}");
+                assert_eq!(number(filter, "adaptations"), 0);
+                assert!(number(filter, "attacked_false_positives") > 2000, "{filter}");
+            }
+        }
+        let best = json["recommended"].as_str().unwrap();
+        let reads = |filter: &serde_json::Value| number(filter, "store_reads");
+        let contest = || filters.iter().filter(|filter| filter["in_contest"] == true);
+        let least = contest().map(reads).min().unwrap();
+        assert_eq!(reads(contest().find(|filter| filter["filter"] == best).unwrap()), least);
+        assert!(contest().all(|filter| filter["bits_per_key"].as_f64().unwrap() <= 12.0 * 1.05));
+        assert!(
+            json["code"].as_str().unwrap().contains("build()?")
+                || json["code"].as_str().unwrap().contains("::")
+        );
+    }
+}
+
+/// The same seed, the same counts: on another store as well.
+#[test]
+fn counts_follow_from_the_seed() {
+    let folder = Folder::new();
+    data(&folder);
+    let counts = |store: &str, seed: &str| {
+        let filters = "telescoping,broom,swapping,adaptive-bloom,bloom";
+        let run = [
+            "compare",
+            "--keys",
+            "keys",
+            "--queries",
+            "queries",
+            "--filters",
+            filters,
+            "--store",
+            store,
+            "--seed",
+            seed,
+            "--attack",
+            "1000",
+            "--json",
+        ];
+        let json = folder.run(&run).code(0).json();
+        let fields = ["false_positives", "store_reads", "adaptations", "attacked_false_positives"];
+        let rows = json["filters"].as_array().unwrap().clone();
+        rows.into_iter().map(|row| fields.map(|field| row[field].as_u64().unwrap())).collect::<Vec<_>>()
+    };
+    assert_eq!(counts("memory", "1"), counts("redb", "1"));
+    assert_ne!(counts("memory", "1"), counts("memory", "2"));
+}
+
+/// A stream in which nothing absent comes twice: repairs cost reads and save none.
+#[test]
+fn adaptive_filters_that_are_not_worth_it_are_not_recommended() {
+    let folder = Folder::new();
+    folder.lines("keys", (0..4000).map(|number| format!("key-{number}")));
+    folder.lines("queries", (0..100_000).map(|number| format!("fresh-{number}")));
+    let run = [
+        "compare",
+        "--keys",
+        "keys",
+        "--queries",
+        "queries",
+        "--filters",
+        "telescoping,bloom,bins",
+        "--store",
+        "memory",
+    ];
+    let text = folder.run(&run).code(0).out;
+    assert!(text.contains("Adaptive filters are not worth it for this stream"), "{text}");
+    assert!(!text.contains('\x1b'), "no colours where there is no terminal");
+}
+
+#[test]
+fn a_trace_is_cut_where_the_stored_keys_have_appeared() {
+    let folder = Folder::new();
+    // Six distinct keys; with a half of them stored, the queries begin after the first `c`.
+    folder.lines("trace", "a b a c a d b e d d f".split(' ').map(str::to_owned));
+    let run = ["compare", "--trace", "trace", "--filters", "bloom", "--json", "--attack", "10"];
+    let json = folder.run(&run).code(0).json();
+    assert_eq!((&json["keys"], &json["queries"]), (&3.into(), &7.into()));
+    let json = folder
+        .run(&["compare", "--trace", "trace", "--stored", "0.1", "--filters", "bloom", "--json"])
+        .code(0)
+        .json();
+    assert_eq!((&json["keys"], &json["queries"]), (&1.into(), &10.into()));
+}
+
+/// Formats: CSV, disk traces, gzip, standard input.
+#[test]
+fn keys_come_in_many_shapes() {
+    let folder = Folder::new();
+    folder.file("keys.csv", "id,name\n1,alpha\n2,\"be,ta\"\n");
+    folder.lines("queries", ["alpha", "gamma", "be,ta"].map(str::to_owned).into_iter());
+    let run = |more: &[&str]| {
+        let run = [&["compare", "--filters", "bloom,telescoping", "--store", "memory", "--json"][..], more]
+            .concat();
+        folder.run(&run).code(0).json()
+    };
+    let csv = [
+        "--keys",
+        "keys.csv",
+        "--keys-format",
+        "csv:name",
+        "--queries",
+        "queries",
+        "--queries-format",
+        "lines",
+    ];
+    assert_eq!(run(&csv)["filters"][0]["lookups"], 2);
+    folder.file("pages.lis", "64 2 0 0\n7 1 0 1\n64 3 0 0\n");
+    assert_eq!(run(&["--trace", "pages.lis"])["keys"], 2);
+    let fed = folder
+        .feed(&["compare", "--keys", "-", "--queries", "queries", "--filters", "bloom", "--json"], b"alpha\n")
+        .code(0);
+    assert_eq!(fed.json()["keys"], 1);
+}
+
+/// What is told without data, shortened.
+#[test]
+fn the_story_is_told() {
+    let folder = Folder::new();
+    let run = [
+        "compare",
+        "--story-queries",
+        "200000",
+        "--filters",
+        "telescoping,bloom",
+        "--store",
+        "memory",
+        "--attack",
+        "20000",
+    ];
+    let told = folder.run(&run).code(0);
+    assert!(told.out.starts_with("1,000,000 keys, 200,000 queries: a package registry"), "{}", told.out);
+    assert!(told.out.contains("Useless look-ups") && told.err.is_empty(), "{told:?}");
+    assert!(folder.names().is_empty(), "nothing stays behind: {:?}", folder.names());
+}
+
+#[test]
+fn a_rate_can_be_given_instead_of_space() {
+    let folder = Folder::new();
+    data(&folder);
+    let run = [
+        "compare",
+        "--keys",
+        "keys",
+        "--queries",
+        "queries",
+        "--rate",
+        "0.01",
+        "--filters",
+        "quotient,bloom,fastbloom,xorf",
+        "--json",
+    ];
+    let json = folder.run(&run).code(0).json();
+    for filter in json["filters"].as_array().unwrap() {
+        assert_eq!(filter["in_contest"], true);
+        let rate = if filter["filter"] == "xorf" { 1.0 / 256.0 } else { 0.01 };
+        assert_eq!(filter["rate"], rate);
+    }
+}

@@ -1,0 +1,106 @@
+//! Catches: known negatives that are still accepted, stored keys that are lost while others are excluded, lists that cannot be
+//! excluded and are not refused.
+
+use besom::exact::{ExcludeError, exclude};
+use besom::testing::Random;
+use besom::{
+    Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, MemoryRemote, Overflow, Seed,
+    TelescopingFilter, UncompressedTelescopingFilter,
+};
+
+/// Fills a filter with random keys, excludes a random list, and compares all answers with the lists.
+fn check<F: Adaptive>(mut filter: F, keys: u64, negatives: u64, seed: u64, exact: bool) {
+    let (mut remote, mut random) = (MemoryRemote::new(), Random::new(seed));
+    let stored: Vec<u64> = (0..keys).map(|_| random.next() | 1).collect();
+    stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
+    // Some of the list more than once, and next to one another.
+    let list: Vec<u64> = (0..negatives)
+        .map(|_| random.next() & !1)
+        .flat_map(|key| vec![key; 1 + (key % 7 == 0) as usize])
+        .collect();
+    let done = exclude(&mut filter, &list, &mut remote);
+    assert!(stored.iter().all(|key| filter.contains(key)), "a stored key is lost");
+    filter.verify().unwrap();
+    filter.verify_remote(&mut remote).unwrap();
+    match done {
+        Ok(done) => {
+            assert!(list.iter().all(|key| !filter.contains(key)), "a negative is accepted after {done:?}");
+            assert_eq!(done.negatives, list.len() as u64);
+            assert!(done.passes == 1 || done.adaptations > 0);
+            // Nothing is left to do.
+            let again = exclude(&mut filter, &list, &mut remote).unwrap();
+            assert_eq!((again.passes, again.adaptations), (1, 0));
+        }
+        Err(error) => assert!(!exact, "{error}"),
+    }
+}
+
+#[test]
+fn every_negative_is_rejected_and_every_key_accepted() {
+    for seed in 0..30_u64 {
+        // Coarse rates on small tables: nearly every block overflows, and repairs undo one another.
+        let (keys, negatives) = (1 + seed * 7, 50 + seed * 100);
+        for rate in [0.25, 1.0 / 16.0, 1.0 / 256.0] {
+            let capacity = keys as usize;
+            let telescoping =
+                TelescopingFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+            check(telescoping.build().unwrap(), keys, negatives, seed, rate < 0.2);
+            let explicit = UncompressedTelescopingFilter::builder()
+                .capacity(capacity)
+                .false_positive_rate(rate)
+                .seed(seed);
+            check(explicit.build().unwrap(), keys, negatives, seed, rate < 0.01);
+            let extension =
+                ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+            check(extension.build().unwrap(), keys, negatives, seed, true);
+        }
+        let broom = BroomFilter::builder().capacity(keys as usize).false_positive_rate(1.0 / 64.0).seed(seed);
+        check(broom.build().unwrap(), keys, negatives.min(200), seed, false);
+        let cuckooing =
+            CuckooingFilter::builder().capacity(keys as usize).false_positive_rate(1.0 / 64.0).seed(seed);
+        check(cuckooing.build().unwrap(), keys, negatives.min(200), seed, false);
+    }
+}
+
+/// An extension filter never takes a repair back: what the first pass repairs, the second finds repaired.
+#[test]
+fn two_passes_are_enough_for_an_extension_filter() {
+    let (mut filter, mut remote) =
+        (ExtensionFilter::builder().capacity(2000).seed(3_u64).build().unwrap(), MemoryRemote::new());
+    (0..2000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+    let done = exclude(&mut filter, 2000..100_000_u64, &mut remote).unwrap();
+    assert_eq!(done.passes, 2);
+    assert!((250..550).contains(&done.adaptations), "{done:?}: about 1/256 of 98,000");
+}
+
+#[test]
+fn a_key_in_both_lists_is_refused_and_stays() {
+    let (mut filter, mut remote) = (TelescopingFilter::with_capacity(100).unwrap(), MemoryRemote::new());
+    ["a", "b", "c"].iter().for_each(|key| assert!(filter.insert(*key, &mut remote).unwrap()));
+    match exclude(&mut filter, ["x", "b"], &mut remote) {
+        Err(ExcludeError::Stored { key }) => assert_eq!(key, b"b"),
+        other => panic!("{other:?}"),
+    }
+    assert!(filter.contains("b"));
+    let message = exclude(&mut filter, ["b"], &mut remote).unwrap_err().to_string();
+    assert!(message.contains("\"b\" is stored") && message.contains("both lists"), "{message}");
+}
+
+/// A filter that forgets has no end of it, and says so instead of trying for ever.
+#[test]
+fn a_filter_that_forgets_too_much_is_an_error() {
+    let builder =
+        TelescopingFilter::builder().capacity(64).false_positive_rate(0.5).overflow(Overflow::Reset);
+    let (mut filter, mut remote) = (builder.seed(Seed::from(1_u64)).build().unwrap(), MemoryRemote::new());
+    (0..64_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+    let error = exclude(&mut filter, 1000..20_000_u64, &mut remote).unwrap_err();
+    assert!(matches!(error, ExcludeError::NoEnd { .. }), "{error}");
+    assert!((0..64_u64).all(|key| filter.contains(&key)));
+}
+
+#[test]
+fn nothing_to_exclude_is_one_pass() {
+    let (mut filter, mut remote) = (ExtensionFilter::with_capacity(10).unwrap(), MemoryRemote::new());
+    let done = exclude(&mut filter, [0_u64; 0], &mut remote).unwrap();
+    assert_eq!((done.passes, done.negatives, done.adaptations), (1, 0, 0));
+}
