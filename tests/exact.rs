@@ -16,7 +16,7 @@ fn check<F: Adaptive>(mut filter: F, keys: u64, negatives: u64, seed: u64, exact
     // Some of the list more than once, and next to one another.
     let list: Vec<u64> = (0..negatives)
         .map(|_| random.next() & !1)
-        .flat_map(|key| vec![key; 1 + (key % 7 == 0) as usize])
+        .flat_map(|key| vec![key; 1 + usize::from(key % 7 == 0)])
         .collect();
     let done = exclude(&mut filter, &list, &mut remote);
     assert!(stored.iter().all(|key| filter.contains(key)), "a stored key is lost");
