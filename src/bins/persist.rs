@@ -92,7 +92,7 @@ impl Table {
 impl Second {
     /// The second level of a first one with so many bins of this shape.
     fn decode(decoder: &mut Decoder<'_>, bins: u64, shape: Shape) -> Result<Self, FormatError> {
-        let [len, group] = decoder.numbers()?;
+        let [len, group] = decoder.counts(["keys in the second level", "bins that share a line"])?;
         let group = in_range("bins that share a line", group, 1..=1 << GROUP_BITS)?;
         let (own_bins, own_shape) = own_shape(bins, shape, group);
         if u64::from(own_shape.entry_bits()) < u64::from(shape.entry_bits()) {
@@ -108,7 +108,8 @@ impl Second {
 impl Rest {
     /// What is behind a second level of so many bins of this shape.
     fn decode(decoder: &mut Decoder<'_>, bins: u64, shape: Shape) -> Result<Self, FormatError> {
-        let [len, width, blocks] = decoder.numbers()?;
+        let [len, width, blocks] =
+            decoder.counts(["keys in the rest", "numbers that share a quotient", "blocks"])?;
         let Some([quotients, bits]) = Self::measures(bins, shape, width) else {
             return Err(FormatError::BadNumber { name: "numbers that share a quotient", value: width });
         };

@@ -213,7 +213,10 @@ impl Build {
                 work.whitelist(builder.hasher::<H>().build())
             }
             Kind::TinySet => build!(TinySet, plain),
-            kind => Err(Failure::contender(kind.name(), "it cannot be built by this version")),
+            kind => Err(Failure::contender(
+                kind.name(),
+                "the command builds filters of one part; a program makes shards, with besom::Sharded",
+            )),
         }
     }
 }

@@ -117,10 +117,10 @@ mod tests {
         let shape = Shape { items: 2_000, load: 0.9, rate: 0.5, seed: 3 };
         let mut limit = Limit::new(&shape);
         let keys: Vec<u64> = (0..2_000).collect();
-        limit.insert_all(&keys[..500]).unwrap();
+        limit.insert_all(&keys[..50]).unwrap();
         for len in [0, 1, 31, 32, 33, 1_023, 1_024, 1_025, 2_000] {
             assert_eq!(limit.count_batched(&keys[..len]), Some(limit.count(&keys[..len])), "{len} keys");
         }
-        assert!(limit.count(&keys[..500]) > 100);
+        assert!(limit.count(&keys[..50]) > 20);
     }
 }
