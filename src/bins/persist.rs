@@ -19,7 +19,7 @@ use super::layout::{CUTS, GROUP_BITS, Shape};
 use super::next::Next;
 use super::rest::Rest;
 use super::second::{Second, own_shape};
-use super::table::{Table, WORDS};
+use super::table::{LINE_BYTES, Table};
 
 impl<H: KeyHasher> Persist for BinFilter<H> {
     const KIND: Kind = Kind::Bins;
@@ -68,13 +68,14 @@ impl Table {
         shape: Shape,
         len: usize,
     ) -> Result<Self, FormatError> {
-        let words = decoder.words(bins * WORDS)?;
+        let words = decoder.bytes(bins * LINE_BYTES)?;
         let second = Second::decode(decoder, bins, shape)?;
         Ok(Self::from_parts(words, shape, len, Next::Second(Box::new(second))))
     }
 
     pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        encoder.words(self.words())?;
+        // Lines are bytes, in whichever order a machine has those of its words.
+        encoder.bytes(self.bytes())?;
         match &self.next {
             Next::Second(second) => {
                 encoder.words(&[second.len() as u64, second.group()])?;
@@ -98,7 +99,7 @@ impl Second {
         if u64::from(own_shape.entry_bits()) < u64::from(shape.entry_bits()) {
             return Err(unsound("a second level whose bins are too narrow"));
         }
-        let words = decoder.words(own_bins * WORDS)?;
+        let words = decoder.bytes(own_bins * LINE_BYTES)?;
         let rest = Rest::decode(decoder, own_bins, own_shape)?;
         let len = number("keys in the second level", len)?;
         Ok(Self::from_table(Table::from_parts(words, own_shape, len, Next::Rest(rest)), bins, shape, group))

@@ -21,8 +21,8 @@ use super::operations::{Batch, Operations};
 /// How many places the operations on many keys take at once: the machine is chosen once for so many.
 pub(super) const STEP: usize = 8;
 
-/// The words of a line.
-pub(super) const WORDS: u64 = 8;
+/// The bytes of a line.
+pub(super) const LINE_BYTES: u64 = 64;
 
 /// A compact multiset of (bin, class, tag). See the [module](self).
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl Table {
     pub(super) fn from_parts(words: AlignedWords, shape: Shape, len: usize, next: Next) -> Self {
         let isa = Isa::active();
         Self {
-            bins: words.len() as u64 / WORDS,
+            bins: words.len() as u64 * 8 / LINE_BYTES,
             words,
             len,
             operations: Operations::choose(isa, shape),
@@ -91,9 +91,9 @@ impl Table {
         }
     }
 
-    /// The words of all lines.
-    pub(super) fn words(&self) -> &[u64] {
-        &self.words
+    /// The bytes of all lines.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.words.as_bytes()
     }
 
     /// The same table worked on with another instruction set, for tests that compare them.
