@@ -41,14 +41,14 @@ pub enum Ground {
 /// An extension filter: adapts by making a slot's fingerprint longer.
 ///
 /// When a stored key is found to collide with a query, its fingerprint takes as many more of the key's hash bits
-/// as tell the two apart, two on average. It never loses them again, so with [`Overflow::Spill`] a repaired false
+/// as tell the two apart, two on average. It never loses them again, so with [`Overflow::Spill`](crate::Overflow::Spill) a repaired false
 /// positive stays away for as long as the stored key stays, and many that were never asked for go with it.
 ///
 /// | | |
 /// |---|---|
 /// | space | 11.13 bits a slot at ε = 2^-8: 11.72 per key at load 0.95; for other ε about log2(1/ε) + 3.1 a slot |
 /// | false positives | ε for any query that was not one before, less for slots that were repaired |
-/// | room for repairs | about a third of the telescoping filter's: five slots in 46; see [`Overflow`] for what happens then |
+/// | room for repairs | about a third of the telescoping filter's: five slots in 46; see [`Overflow`](crate::Overflow) for what happens then |
 /// | `contains` | a quotient filter's speed: extensions are decoded only after quotient and remainder matched |
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
