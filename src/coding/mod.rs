@@ -28,7 +28,7 @@ use std::fmt;
 use crate::bits::low_mask;
 
 pub(crate) use extensions::{Extension, Extensions};
-pub(crate) use selectors::{Selector, Selectors};
+pub(crate) use selectors::{HIGHEST_CHUNK, Selector, Selectors};
 
 /// The part of an interval that belongs to one letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

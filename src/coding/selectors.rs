@@ -1,8 +1,9 @@
 //! How an interval is divided among selectors (paper, C.3).
 
-use crate::quotient::HIGHEST_CHUNK;
-
 use super::{Letters, Share};
+
+/// The highest selector that a code may hold: queries look for as many chunks, and no more.
+pub(crate) const HIGHEST_CHUNK: u32 = 4;
 
 /// Which chunk of its key's hash string a slot holds. Codes carry the small ones, side stores any.
 pub(crate) type Selector = u16;

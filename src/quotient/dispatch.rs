@@ -4,12 +4,13 @@ use std::fmt;
 
 use crate::FullError;
 use crate::bits::Isa;
+use crate::coding::HIGHEST_CHUNK;
 
 use super::compiled;
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::insert::Agreed;
 use super::machine::Machine;
-use super::questions::{Answer, HIGHEST_CHUNK, Probe};
+use super::questions::{Answer, Probe};
 use super::runs::View;
 use super::table::{Place, Run, Shift, Table};
 

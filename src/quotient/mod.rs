@@ -24,6 +24,6 @@ pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::{CodeShare, Geometry, MARKED};
 pub(crate) use insert::Agreed;
-pub(crate) use questions::{Answer, CHUNKS, HIGHEST_CHUNK, Probe};
+pub(crate) use questions::{Answer, CHUNKS, Probe};
 pub(crate) use sorted::Appender;
 pub(crate) use table::{Place, Run, Shift, Table, TableSize, fraction_bits};

@@ -4,7 +4,7 @@
 //! slot's value. So nearly all queries are settled by comparing remainders; and a block's code says at a glance which slots
 //! are not repaired, for which the first chunk alone settles it.
 
-use crate::coding::field::Field;
+use crate::coding::{HIGHEST_CHUNK, field::Field};
 
 use super::block;
 use super::geometry::Shape;
@@ -66,10 +66,7 @@ pub(crate) enum Probe {
     Flagged,
 }
 
-/// The last chunk that [`Probe::Chunks`] can look for.
-pub(crate) const HIGHEST_CHUNK: u32 = 4;
-
-/// How many these are.
+/// How many chunks [`Probe::Chunks`] can look for: all that codes hold.
 const ALL_CHUNKS: u32 = HIGHEST_CHUNK + 1;
 
 /// How many chunks of a byte [`Table::narrow`](super::Table::narrow) looks for. No code for remainders of a byte holds

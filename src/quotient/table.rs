@@ -23,8 +23,8 @@ use super::block::{self, Meta, OFFSET_SATURATED};
 use super::dispatch::{Operations, Query};
 use super::geometry::{CodeShare, Geometry, Shape};
 use super::machine::Portable;
-use super::questions::{HIGHEST_CHUNK, Probe};
-use crate::coding::field::Field;
+use super::questions::Probe;
+use crate::coding::{HIGHEST_CHUNK, field::Field};
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
