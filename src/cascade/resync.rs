@@ -56,8 +56,13 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
                 return Ok(Resync::InQuestion { slots });
             }
         }
-        self.mend(&lists, &adopt.unwrap_or_default(), remote)?;
-        Ok(Resync::Agreed)
+        match self.mend(&lists, &adopt.unwrap_or_default(), remote) {
+            // There is no room without fresh levels, and those need every key: one of another list is lacking.
+            Err(AdaptiveError::Inconsistent { expected, found, .. }) => {
+                Ok(Resync::InQuestion { slots: expected.saturating_sub(found).max(1) })
+            }
+            result => result.map(|()| Resync::Agreed),
+        }
     }
 
     /// The digests of the keys that belong into these lists.

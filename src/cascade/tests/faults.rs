@@ -88,6 +88,9 @@ impl<F: LevelFilter> Tried<F> {
                 assert!(slots > 0);
                 self.events.in_question += 1;
             }
+            Some(Err(AdaptiveError::Inconsistent { .. })) => {
+                panic!("a resync leads out of this, or says in question")
+            }
             _ => {}
         }
     }
