@@ -107,18 +107,6 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// The run of a class: two ranks and two deposits, no branch. What lies above the borders does not matter.
-    #[inline(always)]
-    fn find<L: Layout, M: Search>(machine: M, occupied: u64, borders: u64, class: usize) -> Self {
-        let class = class & (L::CLASSES as usize - 1);
-        let before = machine.count(occupied & BELOW[class]);
-        let with = machine.count(occupied & BELOW[class + 1]);
-        Self {
-            first: machine.deposit(POWER[before as usize], borders),
-            last: machine.deposit(POWER[with as usize], borders),
-        }
-    }
-
     /// Its slots as bits.
     #[inline(always)]
     pub(super) fn slots(self) -> u64 {
@@ -170,29 +158,6 @@ fn plane_at<L: Layout>(plane: u32) -> (usize, u32) {
     ((bit / 8) as usize, bit % 8)
 }
 
-/// At [c] the bits below bit c. Loading one is cheaper than shifting: deposits, multiplications and shifts by a
-/// variable compete for the same ports.
-static BELOW: [u64; 65] = {
-    let mut below = [0; 65];
-    let mut bit = 0;
-    while bit <= 64 {
-        below[bit] = low_mask(bit as u32);
-        bit += 1;
-    }
-    below
-};
-
-/// At [k] the bit k. There are at most 64 runs, but the rank that finds nothing must have a place too.
-static POWER: [u64; 65] = {
-    let mut power = [0; 65];
-    let mut bit = 0;
-    while bit < 64 {
-        power[bit] = 1 << bit;
-        bit += 1;
-    }
-    power
-};
-
 impl Line {
     /// A bin without items.
     pub(super) fn empty<L: Layout>() -> Self {
@@ -207,6 +172,13 @@ impl Line {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[byte..byte + 8]);
         u64::from_le_bytes(word)
+    }
+
+    /// The eight bytes from this one on, or the last ones.
+    #[inline(always)]
+    pub(super) fn window(&self, byte: u32) -> &[u8; 8] {
+        let byte = (byte as usize).min(56);
+        self.0[byte..byte + 8].as_array().unwrap_or(&[0; 8])
     }
 
     #[inline(always)]
@@ -286,15 +258,15 @@ impl Line {
     /// The run of a class.
     #[inline(always)]
     pub(super) fn run<L: Layout, M: Search>(&self, machine: M, class: usize) -> Run {
-        Run::find::<L, M>(machine, self.occupied::<L>(), self.borders_and_above::<L>(), class)
+        machine.run(self.occupied::<L>(), self.borders_and_above::<L>(), class)
     }
 
-    /// Which slots hold the tag, whatever their class. Bits beyond the slots mean nothing.
+    /// Which slots of a run hold the tag.
     #[inline(always)]
-    pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> u64 {
-        let mut matches = machine.equal(self, print.byte(0));
+    pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, print: Fingerprint, run: Run) -> u64 {
+        let mut matches = machine.equal(self, 0, print.byte(0), run);
         if L::BYTES == 2 {
-            matches &= machine.equal(self, print.byte(1)) >> L::SLOTS;
+            matches &= machine.equal(self, L::SLOTS, print.byte(1), run);
         }
         let mut plane = 0;
         while plane < L::PLANES {
@@ -308,7 +280,7 @@ impl Line {
     #[inline(always)]
     pub(super) fn find<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
         let run = self.run::<L, M>(machine, print.class::<L>());
-        (self.matches::<L, M>(machine, print) & run.slots() != 0, run.last == L::FULL)
+        (self.matches::<L, M>(machine, print, run) != 0, run.last == L::FULL)
     }
 
     /// Which flags are set, where they stand in the word that begins with the borders.
@@ -329,18 +301,18 @@ impl Line {
     pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> Found {
         let class = print.class::<L>();
         let (occupied, borders) = (self.occupied::<L>(), self.borders_and_above::<L>());
-        let run = Run::find::<L, M>(machine, occupied, borders, class);
+        let run = machine.run(occupied, borders, class);
         Found {
-            slots: self.matches::<L, M>(machine, print) & run.slots(),
+            slots: self.matches::<L, M>(machine, print, run),
             flag: borders & L::FLAG_OF[class % 64],
             beyond: run.last == L::FULL,
         }
     }
 
-    /// Which slots hold a smaller tag, whatever their class, and which hold the same. Bits beyond the slots mean nothing.
+    /// Which slots of a run hold a smaller tag, and which hold the same.
     #[inline(always)]
-    fn compare<L: Layout, M: Machine>(&self, machine: M, print: Fingerprint) -> (u64, u64) {
-        let (mut less, mut equal) = (0, u64::MAX);
+    fn compare<L: Layout, M: Machine>(&self, machine: M, print: Fingerprint, run: Run) -> (u64, u64) {
+        let (mut less, mut equal) = (0, run.slots());
         let mut plane = 0;
         while plane < L::PLANES {
             let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bits(plane));
@@ -350,9 +322,9 @@ impl Line {
         }
         let mut column = 0;
         while column < L::BYTES {
-            let (byte, shift) = (print.byte(column), column * L::SLOTS);
-            less |= equal & machine.less(self, byte) >> shift;
-            equal &= machine.equal(self, byte) >> shift;
+            let (byte, first) = (print.byte(column), column * L::SLOTS);
+            less |= equal & machine.less(self, first, byte, run);
+            equal &= machine.equal(self, first, byte, run);
             column += 1;
         }
         (less, equal)
@@ -409,13 +381,13 @@ impl Line {
         admit: impl FnOnce(bool) -> bool,
     ) -> bool {
         let class = print.class::<L>();
-        let run = Run::find::<L, M>(machine, meta.occupied, meta.borders, class);
-        let (less, equal) = self.compare::<L, M>(machine, print);
-        let new = equal & run.slots() == 0;
+        let run = machine.run(meta.occupied, meta.borders, class);
+        let (less, equal) = self.compare::<L, M>(machine, print, run);
+        let new = equal == 0;
         if !admit(new) {
             return new;
         }
-        let at = machine.count(run.first.wrapping_sub(1) | less & run.slots());
+        let at = machine.count(run.first.wrapping_sub(1) | less);
         let mut plane = 0;
         while plane < L::PLANES {
             let bits = &mut meta.planes[plane as usize];
@@ -443,7 +415,7 @@ impl Line {
     pub(super) fn remove<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> bool {
         let class = print.class::<L>();
         let run = self.run::<L, M>(machine, class);
-        let found = self.matches::<L, M>(machine, print) & run.slots();
+        let found = self.matches::<L, M>(machine, print, run);
         if found == 0 {
             return false;
         }
@@ -479,7 +451,7 @@ impl Line {
     ) -> (Option<Entry>, bool) {
         let class = print.class::<L>();
         let run = self.run::<L, M>(machine, class);
-        let (less, _) = self.compare::<L, M>(machine, print);
+        let (less, _) = self.compare::<L, M>(machine, print, run);
         // Tags ascend: what is not less follows behind what is.
         let rest = run.slots() & !less;
         let found = (rest != 0).then(|| self.entry::<L>(rest.trailing_zeros(), class as u32));

@@ -63,6 +63,8 @@ impl Operations {
             Isa::Avx512 => &avx512::OPERATIONS[cut],
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => &avx2::OPERATIONS[cut],
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => &neon::OPERATIONS[cut],
             _ => &portable::OPERATIONS[cut],
         }
     }
@@ -147,7 +149,7 @@ macro_rules! compile {
             fn count<L: Layout>(table: &Table, bin: u64, print: Fingerprint) -> usize {
                 let line = table.line(bin);
                 let run = line.run::<L, This>(machine(), print.class::<L>());
-                let here = line.matches::<L, This>(machine(), print) & run.slots();
+                let here = line.matches::<L, This>(machine(), print, run);
                 let beyond = if run.last == L::FULL { table.next.count(bin, print.entry::<L>()) } else { 0 };
                 here.count_ones() as usize + beyond
             }
@@ -246,6 +248,8 @@ macro_rules! compile {
 }
 
 compile!(portable, Portable);
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+compile!(neon, super::super::machine::neon::Neon);
 #[cfg(target_arch = "x86_64")]
 compile!(
     avx2,

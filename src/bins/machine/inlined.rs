@@ -8,14 +8,14 @@
 //! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
 
 use std::arch::asm;
-use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
+use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadl_epi64, _mm_movemask_epi8, _mm_set1_epi8};
 
 use crate::bits::{Isa, low_mask};
 
 use super::super::layout::{DefaultCut, MilliCut, Shape};
-use super::super::line::Line;
-use super::x86::numbered;
-use super::{Machine, Search};
+use super::super::line::{Line, Run};
+use super::x86::{self, numbered};
+use super::{Machine, Search, window};
 
 /// A processor with AVX-512 F, BW and VBMI, BMI2 and POPCNT.
 ///
@@ -26,6 +26,25 @@ pub(in super::super) struct InlinedAvx512(InlinedBmi2);
 /// A processor with BMI2 and POPCNT. A value of this type is a proof of that too.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct InlinedBmi2(());
+
+impl InlinedBmi2 {
+    /// Puts bit i of `bits` to the place of the i-th set bit of `places`.
+    #[inline(always)]
+    fn deposit(self, bits: u64, places: u64) -> u64 {
+        let deposited: u64;
+        // SAFETY: `self` proves BMI2, and `pdep` changes one register.
+        unsafe {
+            asm!(
+                "pdep {}, {}, {}",
+                lateout(reg) deposited,
+                in(reg) bits,
+                in(reg) places,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        deposited
+    }
+}
 
 impl Search for InlinedBmi2 {
     // SAFETY: the caller vouches for the instructions, as the trait demands.
@@ -46,30 +65,18 @@ impl Search for InlinedBmi2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        let deposited: u64;
-        // SAFETY: `self` proves BMI2, and `pdep` changes one register.
-        unsafe {
-            asm!(
-                "pdep {}, {}, {}",
-                lateout(reg) deposited,
-                in(reg) bits,
-                in(reg) places,
-                options(pure, nomem, nostack, preserves_flags)
-            );
-        }
-        deposited
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
+        x86::run(occupied, class, |bits| self.count(bits), |bit| self.deposit(bit, borders))
     }
 
     #[inline(always)]
-    fn equal(self, line: &Line, byte: u8) -> u64 {
-        // SAFETY: every x86-64 processor has SSE2, and a line is four times 16 aligned bytes.
-        let quarter = |quarter: usize| unsafe {
-            let bytes = _mm_load_si128(line.0.as_ptr().cast::<__m128i>().add(quarter));
-            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())))
-        };
-        let mask = |number: usize| u64::from(quarter(number).cast_unsigned()) << (16 * number);
-        mask(0) | mask(1) | mask(2) | mask(3)
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
+        // SAFETY: every x86-64 processor has SSE2, and eight bytes are read of eight.
+        window::of_run(line, first, run, |bytes| unsafe {
+            let bytes = _mm_loadl_epi64(bytes.as_ptr().cast());
+            let equal = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())));
+            u64::from(equal.cast_unsigned() as u8)
+        })
     }
 }
 
@@ -86,12 +93,12 @@ impl Search for InlinedAvx512 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        self.0.deposit(bits, places)
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
+        self.0.run(occupied, borders, class)
     }
 
     #[inline(always)]
-    fn equal(self, line: &Line, byte: u8) -> u64 {
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let equal: u64;
         // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are named.
         unsafe {
@@ -107,7 +114,7 @@ impl Search for InlinedAvx512 {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        equal
+        equal >> first & run.slots()
     }
 }
 
@@ -140,7 +147,7 @@ fn permute(_: InlinedAvx512, line: &mut Line, numbers: &'static Line, changed: u
 
 impl Machine for InlinedAvx512 {
     #[inline(always)]
-    fn less(self, line: &Line, byte: u8) -> u64 {
+    fn less(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let less: u64;
         // SAFETY: as in `equal`.
         unsafe {
@@ -156,7 +163,7 @@ impl Machine for InlinedAvx512 {
                 options(pure, readonly, nostack, preserves_flags)
             );
         }
-        less
+        less >> first & run.slots()
     }
 
     #[inline(always)]

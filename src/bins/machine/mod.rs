@@ -6,17 +6,18 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod inlined;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(super) mod neon;
 mod portable;
+mod window;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86;
 
 pub(super) use portable::Portable;
 
-use super::line::Line;
+use super::line::{Line, Run};
 
 /// What a query needs that has instructions of its own on some processors.
-///
-/// Bytes are numbered from 0 to 63, and bit i of a mask is the byte i.
 pub(super) trait Search: Copy {
     /// The proof that the processor has this machine's instructions.
     ///
@@ -31,18 +32,18 @@ pub(super) trait Search: Copy {
         bits.count_ones()
     }
 
-    /// The parallel deposit of bits: bit i of `bits` goes to the place of the i-th set bit of `places`. `bits` has one set
-    /// bit at most.
-    fn deposit(self, bits: u64, places: u64) -> u64;
+    /// The run of a class: it begins at the border that as many are below as there are occupied classes before it, and ends
+    /// there too if it is not occupied, else at the next one. What lies above the borders does not matter.
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run;
 
-    /// Which bytes are equal to this one.
-    fn equal(self, line: &Line, byte: u8) -> u64;
+    /// Which slots of a run have this byte, if those of all slots begin with this one of the line.
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64;
 }
 
 /// What changes of a line need beyond that.
 pub(super) trait Machine: Search {
-    /// Which bytes are less than this one.
-    fn less(self, line: &Line, byte: u8) -> u64;
+    /// Which slots of a run have a byte that is less than this one.
+    fn less(self, line: &Line, first: u32, byte: u8, run: Run) -> u64;
 
     /// Moves the bytes from `at` on up by one, puts `byte` at `at`, and drops what was before `end`.
     fn open(self, line: &mut Line, at: u32, end: u32, byte: u8);

@@ -1,9 +1,10 @@
 //! Plain Rust, for every processor.
 
-use crate::bits::{low_mask, select};
+use crate::bits::low_mask;
+use crate::bits::word::{byte_counts, find_by_counts};
 
-use super::super::line::Line;
-use super::{Machine, Search};
+use super::super::line::{Line, Run};
+use super::{Machine, Search, window};
 
 /// Any processor.
 #[derive(Debug, Clone, Copy)]
@@ -14,16 +15,21 @@ const TOPS: u64 = 0x8080_8080_8080_8080;
 
 /// Gathers the top bits of eight bytes.
 #[inline(always)]
-fn gather(tops: u64) -> u64 {
+pub(super) fn gather(tops: u64) -> u64 {
     (tops >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// What `test` finds in each word of the line, in the top bits of the bytes, as one mask.
+/// The run of a class, by the byte counts of the borders: one rank and one search.
 #[inline(always)]
-fn by_words(line: &Line, test: impl Fn(u64) -> u64) -> u64 {
-    let (words, _) = line.0.as_chunks::<8>();
-    let bits = words.iter().map(|&word| gather(test(u64::from_le_bytes(word))));
-    bits.rev().fold(0, |mask, byte| mask << 8 | byte)
+pub(super) fn run(occupied: u64, borders: u64, counts: u64, class: usize) -> Run {
+    let class = class as u32 & 63;
+    let (first, exists) = find_by_counts(borders, counts, (occupied & low_mask(class)).count_ones());
+    let first = u64::from(exists) << first;
+    // The next border, if the class is occupied: the lowest one above the first.
+    let above = borders & !(first | first.wrapping_sub(1));
+    let next = above & above.wrapping_neg();
+    let occupied = (occupied >> class & 1).wrapping_neg();
+    Run { first, last: next & occupied | first & !occupied }
 }
 
 impl Search for Portable {
@@ -34,35 +40,30 @@ impl Search for Portable {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
-        // One or two bits at a time, each to the place of its number; those without a place go nowhere.
-        let (mut rest, mut deposited) = (bits & low_mask(places.count_ones()), 0);
-        while rest != 0 {
-            deposited |= 1 << select(places, rest.trailing_zeros());
-            rest &= rest - 1;
-        }
-        deposited
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
+        run(occupied, borders, byte_counts(borders), class)
     }
 
     #[inline(always)]
-    fn equal(self, line: &Line, byte: u8) -> u64 {
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let wanted = u64::from(byte) * ONES;
-        by_words(line, |word| {
-            let difference = word ^ wanted;
+        window::of_run(line, first, run, |bytes| {
+            let difference = u64::from_le_bytes(*bytes) ^ wanted;
             // A byte is 0 iff neither its top bit is set nor a carry from the others reaches it.
-            !(((difference & !TOPS) + !TOPS) | difference) & TOPS
+            gather(!(((difference & !TOPS) + !TOPS) | difference) & TOPS)
         })
     }
 }
 
 impl Machine for Portable {
     #[inline(always)]
-    fn less(self, line: &Line, byte: u8) -> u64 {
+    fn less(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let bound = u64::from(byte) * ONES;
-        by_words(line, |word| {
+        window::of_run(line, first, run, |bytes| {
+            let word = u64::from_le_bytes(*bytes);
             // Top bits apart, no borrow leaves a byte: its top bit stays iff its lower bits reach the bound's.
             let reaches = (word | TOPS) - (bound & !TOPS);
-            (!word & bound | !(word ^ bound) & !reaches) & TOPS
+            gather((!word & bound | !(word ^ bound) & !reaches) & TOPS)
         })
     }
 

@@ -11,9 +11,49 @@ use std::arch::x86_64::{
     _pdep_u64,
 };
 
-use super::super::line::Line;
+use crate::bits::low_mask;
+
+use super::super::line::{Line, Run};
 use super::inlined::InlinedAvx512;
 use super::{Machine, Search};
+
+/// At [c] the bits below bit c. Loading one is cheaper than shifting: deposits, multiplications and shifts by a
+/// variable compete for the same ports.
+static BELOW: [u64; 65] = {
+    let mut below = [0; 65];
+    let mut bit = 0;
+    while bit <= 64 {
+        below[bit] = low_mask(bit as u32);
+        bit += 1;
+    }
+    below
+};
+
+/// At [k] the bit k. There are at most 64 runs, but the rank that finds nothing must have a place too.
+static POWER: [u64; 65] = {
+    let mut power = [0; 65];
+    let mut bit = 0;
+    while bit < 64 {
+        power[bit] = 1 << bit;
+        bit += 1;
+    }
+    power
+};
+
+/// The run of a class, with a machine's way to count bits and to deposit a bit at the border that its number says: two ranks
+/// and two deposits, no branch.
+#[inline(always)]
+pub(super) fn run(
+    occupied: u64,
+    class: usize,
+    count: impl Fn(u64) -> u32,
+    deposit: impl Fn(u64) -> u64,
+) -> Run {
+    let class = class & 63;
+    let before = count(occupied & BELOW[class]);
+    let with = count(occupied & BELOW[class + 1]);
+    Run { first: deposit(POWER[before as usize]), last: deposit(POWER[with as usize]) }
+}
 
 /// A processor with AVX2, BMI1, BMI2, POPCNT and LZCNT.
 #[derive(Debug, Clone, Copy)]
@@ -31,29 +71,31 @@ impl Search for Avx512 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        run(occupied, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
     }
 
     #[inline(always)]
-    fn equal(self, line: &Line, byte: u8) -> u64 {
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         // SAFETY: `self` proves AVX-512 BW; a line is 64 aligned bytes.
-        unsafe {
+        let equal = unsafe {
             let line = _mm512_load_si512(line.0.as_ptr().cast());
             _mm512_cmpeq_epi8_mask(line, _mm512_set1_epi8(byte.cast_signed()))
-        }
+        };
+        equal >> first & run.slots()
     }
 }
 
 impl Machine for Avx512 {
     #[inline(always)]
-    fn less(self, line: &Line, byte: u8) -> u64 {
+    fn less(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         // SAFETY: as in `equal`.
-        unsafe {
+        let less = unsafe {
             let line = _mm512_load_si512(line.0.as_ptr().cast());
             _mm512_cmplt_epu8_mask(line, _mm512_set1_epi8(byte.cast_signed()))
-        }
+        };
+        less >> first & run.slots()
     }
 
     // As they are written down there: the compiler would make masked stores of intrinsics, which take much longer.
@@ -153,35 +195,37 @@ impl Search for Avx2 {
     }
 
     #[inline(always)]
-    fn deposit(self, bits: u64, places: u64) -> u64 {
+    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
-        unsafe { _pdep_u64(bits, places) }
+        run(occupied, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
     }
 
     #[inline(always)]
-    fn equal(self, line: &Line, byte: u8) -> u64 {
+    fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let Halves { low, high } = self.load(line);
         // SAFETY: `self` proves AVX2.
-        self.mask(unsafe {
+        let equal = self.mask(unsafe {
             let wanted = _mm256_set1_epi8(byte.cast_signed());
             Halves { low: _mm256_cmpeq_epi8(low, wanted), high: _mm256_cmpeq_epi8(high, wanted) }
-        })
+        });
+        equal >> first & run.slots()
     }
 }
 
 impl Machine for Avx2 {
     #[inline(always)]
-    fn less(self, line: &Line, byte: u8) -> u64 {
+    fn less(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let Halves { low, high } = self.load(line);
         // There is no comparison of unsigned bytes: one is not less iff it is the larger of the two.
         // SAFETY: `self` proves AVX2.
-        !self.mask(unsafe {
+        let not_less = self.mask(unsafe {
             let bound = _mm256_set1_epi8(byte.cast_signed());
             Halves {
                 low: _mm256_cmpeq_epi8(_mm256_max_epu8(low, bound), low),
                 high: _mm256_cmpeq_epi8(_mm256_max_epu8(high, bound), high),
             }
-        })
+        });
+        !not_less >> first & run.slots()
     }
 
     #[inline(always)]

@@ -1,15 +1,36 @@
 //! Catches: an instruction set that does something else with a line than the definition says.
 
-use super::super::line::Line;
+use super::super::line::{Line, Run};
 use super::super::machine::{Machine, Portable, Search};
 use crate::bits::Isa;
 use crate::testing::Random;
 
 /// The set bit of `places` that has `number` set bits below it, alone; 0 if there is none.
-fn place_of(number: u64, places: u64) -> u64 {
+fn place_of(number: u32, places: u64) -> u64 {
     let set = (0..64).filter(|place| places >> place & 1 == 1);
     set.map(|place| 1 << place).nth(number as usize).unwrap_or(0)
 }
+
+/// Runs of all lengths, where those of lines with this many slots are.
+fn runs(slots: u32, random: &mut Random) -> Vec<Run> {
+    let mut runs: Vec<Run> = (0..=slots).map(|at| Run { first: 1 << at, last: 1 << at }).collect();
+    runs.extend((0..60).map(|_| {
+        let at = random.below(u64::from(slots)) as u32;
+        let len = 1 + random.below(u64::from(slots - at)) as u32;
+        Run { first: 1 << at, last: 1 << (at + len) }
+    }));
+    runs
+}
+
+/// The slots of a run whose bytes, of those that begin with `first`, pass a test.
+fn passing(line: &Line, first: u32, run: Run, test: impl Fn(u8) -> bool) -> u64 {
+    let slots = run.first.trailing_zeros()..run.last.trailing_zeros();
+    let passing = slots.filter(|&slot| test(line.0[(first + slot) as usize]));
+    passing.fold(0, |mask, slot| mask | 1 << slot)
+}
+
+/// Where the bytes of slots begin, and how many slots there are, in the layouts that differ most.
+const COLUMNS: [(u32, u32); 4] = [(0, 55), (0, 49), (26, 26), (20, 20)];
 
 /// Lines with few different bytes, so that equal ones are common, and with all of them.
 fn lines() -> Vec<Line> {
@@ -25,23 +46,39 @@ fn lines() -> Vec<Line> {
 fn search<M: Search>(machine: M) {
     let mut random = Random::new(2);
     for line in lines() {
-        for byte in [0, 1, 0x7f, 0x80, 0x81, 0xff, line.0[3], line.0[63]] {
-            let equal = (0..64).filter(|&at| line.0[at] == byte).fold(0, |mask, at| mask | 1_u64 << at);
-            assert_eq!(machine.equal(&line, byte), equal);
+        for (first, slots) in COLUMNS {
+            for run in runs(slots, &mut random) {
+                for byte in [0, 0x7f, 0x80, 0xff, line.0[3]] {
+                    let expected = passing(&line, first, run, |stored| stored == byte);
+                    assert_eq!(machine.equal(&line, first, byte, run), expected, "{byte} in {run:?}");
+                }
+            }
         }
-        let (places, bit) = (random.next() | 1, random.below(64));
-        assert_eq!(machine.deposit(1 << bit, places), place_of(bit, places));
-        assert_eq!(machine.count(places), places.count_ones());
-        assert_eq!(machine.deposit(0, places), 0);
+    }
+    for _ in 0..20_000 {
+        let (occupied, borders) = (random.next() & random.next(), random.next() & random.next() | 1);
+        assert_eq!(machine.count(borders), borders.count_ones());
+        let class = random.below(64) as u32;
+        let before = (occupied & ((1 << class) - 1)).count_ones();
+        let with = before + (occupied >> class & 1) as u32;
+        if with < borders.count_ones() {
+            let Run { first, last } = machine.run(occupied, borders, class as usize);
+            assert_eq!((first, last), (place_of(before, borders), place_of(with, borders)), "{class}");
+        }
     }
 }
 
 fn machine<M: Machine>(machine: M) {
     search(machine);
+    let mut random = Random::new(3);
     for line in lines() {
-        for byte in [0, 1, 0x7f, 0x80, 0x81, 0xff, line.0[3]] {
-            let less = (0..64).filter(|&at| line.0[at] < byte).fold(0, |mask, at| mask | 1_u64 << at);
-            assert_eq!(machine.less(&line, byte), less);
+        for (first, slots) in COLUMNS {
+            for run in runs(slots, &mut random) {
+                for byte in [0, 1, 0x80, 0x81, 0xff, line.0[3]] {
+                    let expected = passing(&line, first, run, |stored| stored < byte);
+                    assert_eq!(machine.less(&line, first, byte, run), expected, "{byte} in {run:?}");
+                }
+            }
         }
         for (at, end) in
             [(0, 1), (0, 64), (31, 32), (31, 49), (32, 55), (48, 49), (63, 64), (5, 40), (30, 34)]
@@ -65,6 +102,9 @@ fn machine<M: Machine>(machine: M) {
 #[test]
 fn every_machine_does_what_the_definition_says() {
     machine(Portable);
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    // SAFETY: the program was compiled for this machine.
+    machine(unsafe { super::super::machine::neon::Neon::new() });
     #[cfg(target_arch = "x86_64")]
     {
         use super::super::machine::inlined::{InlinedAvx512, InlinedBmi2};
