@@ -8,14 +8,14 @@
 //! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
 
 use std::arch::asm;
-use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadl_epi64, _mm_movemask_epi8, _mm_set1_epi8};
+use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
 
 use crate::bits::{Isa, low_mask};
 
 use super::super::layout::{DefaultCut, MilliCut, Shape};
 use super::super::line::{Line, Run};
 use super::x86::{self, numbered};
-use super::{Machine, Search, window};
+use super::{Machine, Search};
 
 /// A processor with AVX-512 F, BW and VBMI, BMI2 and POPCNT.
 ///
@@ -27,6 +27,7 @@ pub(in super::super) struct InlinedAvx512(InlinedBmi2);
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct InlinedBmi2(());
 
+#[expect(clippy::unused_self, reason = "it is the proof that the processor has the instructions")]
 impl InlinedBmi2 {
     /// Puts bit i of `bits` to the place of the i-th set bit of `places`.
     #[inline(always)]
@@ -71,12 +72,14 @@ impl Search for InlinedBmi2 {
 
     #[inline(always)]
     fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
-        // SAFETY: every x86-64 processor has SSE2, and eight bytes are read of eight.
-        window::of_run(line, first, run, |bytes| unsafe {
-            let bytes = _mm_loadl_epi64(bytes.as_ptr().cast());
-            let equal = _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())));
-            u64::from(equal.cast_unsigned() as u8)
-        })
+        // The whole line, which need not wait for the run: a tenth faster than the bytes of the run alone.
+        // SAFETY: every x86-64 processor has SSE2, and a line is four times 16 aligned bytes.
+        let quarter = |quarter: usize| unsafe {
+            let bytes = _mm_load_si128(line.0.as_ptr().cast::<__m128i>().add(quarter));
+            _mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed())))
+        };
+        let mask = |number: usize| u64::from(quarter(number).cast_unsigned()) << (16 * number);
+        (mask(0) | mask(1) | mask(2) | mask(3)) >> first & run.slots()
     }
 }
 
