@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
-use super::layout::{DefaultCut, MilliCut};
+use super::layout::{CentiCut, DefaultCut, MilliCut};
 use super::line::{Entry, Found, Line};
 #[cfg(target_arch = "x86_64")]
 use super::machine::inlined::Inlined;
@@ -64,6 +64,7 @@ impl Table {
                 Inlined::Default(machine) => {
                     conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
                 }
+                Inlined::Centi(machine) => conclude(line.find_flagged::<CentiCut, _>(machine, place.print)),
                 Inlined::Milli(machine) => conclude(line.find_flagged::<MilliCut, _>(machine, place.print)),
                 Inlined::DefaultBmi2(machine) => {
                     conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
@@ -102,6 +103,9 @@ impl Table {
         let asked = match self.inlined? {
             Inlined::Default(machine) => {
                 self.line_mut(place.bin).insert_new::<DefaultCut, _>(machine, place.print, note)
+            }
+            Inlined::Centi(machine) => {
+                self.line_mut(place.bin).insert_new::<CentiCut, _>(machine, place.print, note)
             }
             Inlined::Milli(machine) => {
                 self.line_mut(place.bin).insert_new::<MilliCut, _>(machine, place.print, note)

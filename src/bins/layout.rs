@@ -98,6 +98,9 @@ pub(super) struct Shape {
     pub(super) spare: u32,
 }
 
+/// The cut for a rate of 1/100.
+pub(super) type CentiCut = Cut<53, 5, 1, 0>;
+
 /// The cut for the default rate.
 pub(super) type DefaultCut = Cut<49, 6, 1, 0>;
 

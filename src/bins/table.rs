@@ -9,7 +9,7 @@ use crate::{BuildError, Digest, InvariantError, error::ensure};
 
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
-use super::layout::{DefaultCut, MilliCut};
+use super::layout::{CentiCut, DefaultCut, MilliCut};
 use super::layout::{Layout, Shape};
 use super::line::{Entry, Fingerprint, Line};
 use super::machine::Machine;
@@ -189,6 +189,7 @@ impl Table {
         if let Some(machine) = self.inlined {
             let (found, beyond) = match machine {
                 Inlined::Default(machine) => line.find::<DefaultCut, _>(machine, place.print),
+                Inlined::Centi(machine) => line.find::<CentiCut, _>(machine, place.print),
                 Inlined::Milli(machine) => line.find::<MilliCut, _>(machine, place.print),
                 Inlined::DefaultBmi2(machine) => line.find::<DefaultCut, _>(machine, place.print),
             };
@@ -221,6 +222,7 @@ impl Table {
             let line = self.line_mut(place.bin);
             let inserted = match machine {
                 Inlined::Default(machine) => line.insert::<DefaultCut, _>(machine, place.print),
+                Inlined::Centi(machine) => line.insert::<CentiCut, _>(machine, place.print),
                 Inlined::Milli(machine) => line.insert::<MilliCut, _>(machine, place.print),
                 Inlined::DefaultBmi2(_) => None,
             };

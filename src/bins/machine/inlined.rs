@@ -2,7 +2,7 @@
 //!
 //! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
 //! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
-//! line of the layouts for the default rate and for 1/1000, exist in this form too.
+//! line of the layouts for the default rate, for 1/100 and for 1/1000, exist in this form too.
 //!
 //! Of the vector registers, only the upper sixteen are used in this way: they leave no state behind that would slow down code
 //! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
@@ -12,7 +12,7 @@ use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_ep
 
 use crate::bits::{Isa, low_mask};
 
-use super::super::layout::{DefaultCut, MilliCut, Shape};
+use super::super::layout::{CentiCut, DefaultCut, MilliCut, Shape};
 use super::super::line::{Line, Run};
 use super::x86::{self, numbered};
 use super::{Machine, Search};
@@ -187,6 +187,8 @@ impl Machine for InlinedAvx512 {
 pub(in super::super) enum Inlined {
     /// Queries and insertions of the default layout.
     Default(InlinedAvx512),
+    /// Those of the layout for a rate of 1/100.
+    Centi(InlinedAvx512),
     /// Those of the layout for a rate of 1/1000.
     Milli(InlinedAvx512),
     /// Queries of the default layout.
@@ -196,14 +198,17 @@ pub(in super::super) enum Inlined {
 impl Inlined {
     /// The one for a layout and an instruction set, which must be at most what the processor has.
     pub(in super::super) fn choose(isa: Isa, shape: Shape) -> Option<Self> {
-        let (default, milli) = (shape == Shape::of::<DefaultCut>(), shape == Shape::of::<MilliCut>());
+        let (default, centi, milli) =
+            (Shape::of::<DefaultCut>(), Shape::of::<CentiCut>(), Shape::of::<MilliCut>());
         match isa {
             // SAFETY: the processor has AVX-512, and what it includes.
-            Isa::Avx512 if default => Some(Self::Default(unsafe { InlinedAvx512::new() })),
+            Isa::Avx512 if shape == default => Some(Self::Default(unsafe { InlinedAvx512::new() })),
             // SAFETY: as above.
-            Isa::Avx512 if milli => Some(Self::Milli(unsafe { InlinedAvx512::new() })),
+            Isa::Avx512 if shape == centi => Some(Self::Centi(unsafe { InlinedAvx512::new() })),
+            // SAFETY: as above.
+            Isa::Avx512 if shape == milli => Some(Self::Milli(unsafe { InlinedAvx512::new() })),
             // SAFETY: the processor has AVX2 and, with it, BMI2.
-            Isa::Avx2 if default => Some(Self::DefaultBmi2(unsafe { InlinedBmi2::new() })),
+            Isa::Avx2 if shape == default => Some(Self::DefaultBmi2(unsafe { InlinedBmi2::new() })),
             _ => None,
         }
     }
