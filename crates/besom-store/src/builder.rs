@@ -12,7 +12,7 @@ use besom::BuildError;
 
 use crate::engine::{Engine, View};
 use crate::guard::{self, Guarded, Listener, Maker};
-use crate::redb::{FORMAT, Layout, Opener, Redb, RedbView, Refused};
+use crate::redb::{FORMAT, Layout, Opener, Redb, RedbView, Refused, open_or_make};
 use crate::snapshot::{self, SnapshotRefused, Standing};
 use crate::store::{Opening, SnapshotTime};
 use crate::{Progress, RedbStore, StoreError, StoreFilter};
@@ -91,6 +91,9 @@ impl RedbStoreBuilder {
 
     /// Opens the store. `make` makes a filter for at least so many keys, when none could be loaded.
     ///
+    /// A new store is made beside its file, as `….new-` and two numbers, and put into its place when it is whole. Only a process that is
+    /// killed in that moment leaves such a file behind; it can be removed.
+    ///
     /// # Errors
     ///
     /// [`StoreError::Open`] and others if the file cannot be opened as a store, and what the filter says.
@@ -106,7 +109,7 @@ impl RedbStoreBuilder {
             if let Some(bytes) = cache_size {
                 builder.set_cache_size(bytes);
             }
-            if create { builder.create(&file) } else { builder.open(&file) }
+            if create { open_or_make(&builder, &file) } else { builder.open(&file) }
         });
         self.open_with(&path, opener, Box::new(make))
     }

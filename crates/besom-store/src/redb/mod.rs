@@ -12,6 +12,7 @@
 mod carried;
 mod engine;
 mod entries;
+mod file;
 mod lists;
 mod meta;
 mod transaction;
@@ -21,6 +22,7 @@ use ::redb::TableDefinition;
 
 pub(crate) use engine::{Opener, Redb, Refused};
 pub use entries::Entries;
+pub(crate) use file::open_or_make;
 pub(crate) use meta::FORMAT;
 pub(crate) use view::RedbView;
 

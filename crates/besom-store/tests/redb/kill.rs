@@ -5,7 +5,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::common::{Directory, Model, check};
@@ -145,27 +145,40 @@ fn child() {
     with_store(kind, path, &mut Life { journal, random: Random::new(seed) });
 }
 
-/// Lets a child live for a while. What it wrote down, one line for each thing that it did.
-fn live_and_die(kind: u64, seed: u64, path: &Path, random: &mut Random) -> Vec<String> {
-    let journal = path.with_extension("journal");
-    let _ = std::fs::remove_file(&journal);
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// A child that opens the store at this path and lives with it.
+fn spawn(kind: u64, seed: u64, path: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::child", "--nocapture", "--test-threads=1"])
         .env(CHILD, format!("{kind} {seed} {}", path.display()))
         .stdout(Stdio::null())
         .spawn()
-        .unwrap();
+        .unwrap()
+}
+
+/// Lets a child live for a while. What it wrote down, one line for each thing that it did.
+fn live_and_die(kind: u64, seed: u64, path: &Path, random: &mut Random) -> Vec<String> {
+    let journal = path.with_extension("journal");
+    let _ = std::fs::remove_file(&journal);
+    let mut child = spawn(kind, seed, path);
     // Some die while they open the store; the others when they have made some steps, however long that takes here.
     if !random.one_in(6) {
-        while !journal.exists() && child.try_wait().unwrap().is_none() {
+        let steps = random.below(60) as usize;
+        let made =
+            || std::fs::read(&journal).map_or(0, |text| text.iter().filter(|&&byte| byte == b'\n').count());
+        while made() < steps && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(200));
         }
     }
-    std::thread::sleep(Duration::from_micros(random.below(20_000)));
+    std::thread::sleep(Duration::from_micros(random.below(2_000)));
     assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
     child.kill().unwrap();
     child.wait().unwrap();
-    let text = std::fs::read_to_string(&journal).unwrap_or_default();
+    self::journal(&journal)
+}
+
+/// The lines of a journal.
+fn journal(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
     // A line that the child did not finish is one of a write that it did not begin.
     text.split_inclusive('\n').filter_map(|line| Some(line.strip_suffix('\n')?.to_owned())).collect()
 }
@@ -254,4 +267,27 @@ fn a_merged_store_survives_kills() {
 #[test]
 fn a_store_whose_repairs_write_survives_kills() {
     kill_often(2, kills());
+}
+
+/// A child that dies as soon as there is a file, or a little later.
+#[test]
+fn a_store_that_was_being_made_is_whole_or_not_there() {
+    let directory = Directory::new();
+    let mut random = Random::new(77);
+    for round in 0..24 {
+        let folder = directory.file(&round.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let mut child = spawn(0, round, &folder.join("store.redb"));
+        while std::fs::read_dir(&folder).unwrap().next().is_none() && child.try_wait().unwrap().is_none() {
+            std::hint::spin_loop();
+        }
+        if round % 3 > 0 {
+            std::thread::sleep(Duration::from_micros(random.below(1_000)));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut inquest = Inquest { possible: Vec::new(), found: None, openings: &mut [0; 4] };
+        inquest.possible = possible(Model::new(), &journal(&folder.join("store.journal")));
+        with_store(0, &folder.join("store.redb"), &mut inquest);
+    }
 }
