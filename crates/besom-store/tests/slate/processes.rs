@@ -134,6 +134,20 @@ fn replay(log: &str, start: &Model) -> [Model; 2] {
     [done, both]
 }
 
+/// How many batches were acknowledged.
+fn acknowledged_in(log: &str) -> usize {
+    log.lines().filter(|line| *line == ".").count()
+}
+
+/// Waits for something that takes its time on a busy machine, but happens.
+fn wait_until(mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(120), "nothing happens any more");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 async fn stored(store: &Store) -> Model {
     let (mut rows, mut stored) = (store.iter().await.unwrap(), Model::new());
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
@@ -152,13 +166,22 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
     for kill in 0..kills {
         File::create(folder.path().join("log")).unwrap();
         let mut writer = child("processes::killed_writer", folder.path(), kill);
-        // Some are killed while they open, some while they write for the first time, most later.
-        std::thread::sleep(Duration::from_millis(30 + random.below(400)));
+        // Some are killed while they open, the others when they have written some batches, however long that takes here.
+        if random.one_in(5) {
+            std::thread::sleep(Duration::from_millis(random.below(150)));
+        } else {
+            let batches = random.below(12) as usize;
+            wait_until(|| {
+                acknowledged_in(&fs::read_to_string(folder.path().join("log")).unwrap()) >= batches
+                    || writer.try_wait().unwrap().is_some()
+            });
+            std::thread::sleep(Duration::from_millis(random.below(20)));
+        }
         writer.kill().unwrap();
         writer.wait().unwrap();
         let log = fs::read_to_string(folder.path().join("log")).unwrap();
         let states = replay(&log, &model);
-        acknowledged += log.lines().filter(|line| *line == ".").count();
+        acknowledged += acknowledged_in(&log);
         model = run(async {
             let store = open(folder.path()).await;
             let found = stored(&store).await;
@@ -208,10 +231,18 @@ fn reader_process() {
             if let Ok(keys) = look_around(&reader, &mut random).await {
                 held += keys;
             }
+            if views > 0 && held > 0 {
+                fs::write(seen(&folder, seed), "").unwrap();
+            }
         }
         assert!(views > 0 && held > 0, "{views} views, {held} keys");
         fs::write(folder.join(format!("reader {seed}")), format!("{views} views, {held} keys")).unwrap();
     });
+}
+
+/// The file that a reader writes once it has held keys of more than one view.
+fn seen(folder: &Path, seed: u64) -> PathBuf {
+    folder.join(format!("seen {seed}"))
 }
 
 /// Asks for all keys of a view and for others, which it repairs. How many keys it holds; an error if it was collected.
@@ -251,7 +282,9 @@ fn readers_in_other_processes_reject_nothing_that_they_hold() {
         let store = Store::open("db", bucket(folder.path()), filter, buffered).await.unwrap();
         let (mut random, mut operations, start) = (Random::new(12), 0_u64, Instant::now());
         let mut publishing = tokio::spawn(async {});
-        while start.elapsed() < time {
+        let seen_by_all = || [1, 2].iter().all(|&seed| seen(folder.path(), seed).exists());
+        while start.elapsed() < time || !seen_by_all() {
+            assert!(start.elapsed() < 30 * time, "the readers see nothing");
             let mut batch = draw_batch(&mut random);
             batch.extend([u64::MAX, u64::MAX - 1].map(|key| (key, Some(operations))));
             write(&store, &batch).await;
