@@ -3,9 +3,9 @@
 
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
-    Adaptive, AdaptiveError, BlockedBloomFilter, BloomFilter, BulkError, Change, ExtensionFilter, Filter,
-    Growable, Insert, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remote, SipHash,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    Adaptive, AdaptiveError, BinFilter, BlockedBloomFilter, BloomFilter, BulkError, Change, ExtensionFilter,
+    Filter, Growable, Insert, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remote,
+    SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
 };
 
 fn keys(count: usize, seed: u64) -> Vec<u64> {
@@ -204,6 +204,14 @@ fn many_insertions_are_the_same_as_one_after_the_other() {
         |one, two| one == two,
     );
     insert_many_agrees(
+        || BinFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        |one, two| one == two,
+    );
+    insert_many_agrees(
+        || BinFilter::builder().capacity(n / 8).growable_to(n).seed(seed).build().unwrap(),
+        |one, two| one == two,
+    );
+    insert_many_agrees(
         || BloomFilter::builder().capacity(n).seed(seed).build().unwrap(),
         |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
     );
@@ -233,6 +241,10 @@ fn a_filter_that_is_full_says_how_many_keys_are_in() {
         keys[..capacity].iter().for_each(|key| assert!(model.insert(key).is_ok()));
         assert!(model == filter && error.to_string().contains(&format!("first {capacity} keys")));
     }
+    let mut bins = BinFilter::builder().capacity(100).growable_to(300).seed(1_u64).build().unwrap();
+    let error = bins.insert_many(&keys).unwrap_err();
+    assert_eq!((error.inserted, error.full.capacity), (bins.len(), bins.capacity()));
+    assert!(bins.len() >= 300 && keys[..error.inserted].iter().all(|key| bins.contains(key)));
     let mut small = PartialKeyCuckooFilter::builder().capacity(500).seed(1_u64).build().unwrap();
     let error = small.insert_many(&keys).unwrap_err();
     assert_eq!(error.inserted, small.len());

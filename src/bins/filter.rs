@@ -1,8 +1,8 @@
 //! The plain filter on bins.
 
 use crate::{
-    Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
-    RemovalDisabled, Remove, Seed, Xxh3,
+    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
+    MergeError, RemovalDisabled, Remove, Seed, Xxh3,
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -94,50 +94,6 @@ impl<H: KeyHasher> BinFilter<H> {
     #[must_use]
     pub fn overflown(&self) -> usize {
         self.table.next.len()
-    }
-
-    /// Inserts many keys at once: how many of them the filter did not accept before.
-    ///
-    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several
-    /// times faster than inserting one by one.
-    ///
-    /// ```
-    /// use besom::{BinFilter, Filter};
-    ///
-    /// let mut filter = BinFilter::with_capacity(1000)?;
-    /// let keys: Vec<u64> = (0..500).collect();
-    /// filter.insert_many(&keys)?;
-    /// assert_eq!((filter.len(), filter.insert_many(&keys)?), (500, 0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`FullError`] without room for all of them. No key is inserted then.
-    pub fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, FullError> {
-        while self.capacity < self.table.len.saturating_add(keys.len()) {
-            self.grow()?;
-        }
-        let (mut inserted, mut new) = (0, 0);
-        let mut ahead = Ahead::new(keys, &self.table, &self.hasher);
-        while inserted < keys.len() {
-            let places = ahead.next(&self.table, &self.hasher);
-            let batch = self.table.insert_many(places);
-            (inserted, new) = (inserted + batch.inserted, new + batch.new);
-            if batch.inserted < places.len() {
-                return Err(self.take_back(&keys[..inserted]));
-            }
-        }
-        Ok(new)
-    }
-
-    /// Removes keys that have just been inserted, after the one behind them found no memory.
-    #[cold]
-    fn take_back<K: Key>(&mut self, keys: &[K]) -> FullError {
-        for key in keys {
-            self.table.remove(self.place(self.hasher.digest_key(key)));
-        }
-        self.full()
     }
 
     fn full(&self) -> FullError {
@@ -327,6 +283,28 @@ impl<H: KeyHasher> Insert for BinFilter<H> {
             self.grow()?;
         }
         self.table.insert(self.table.place(digest)).map_err(|Refused| self.full())
+    }
+
+    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several times faster
+    /// than inserting one by one.
+    fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
+        let needed = self.table.len.saturating_add(keys.len());
+        while self.capacity < needed && self.grow().is_ok() {}
+        let fitting = &keys[..keys.len().min(self.capacity.saturating_sub(self.table.len))];
+        let (mut inserted, mut new) = (0, 0);
+        let mut ahead = Ahead::new(fitting, &self.table, &self.hasher);
+        while inserted < fitting.len() {
+            let places = ahead.next(&self.table, &self.hasher);
+            let batch = self.table.insert_many(places);
+            (inserted, new) = (inserted + batch.inserted, new + batch.new);
+            if batch.inserted < places.len() {
+                break;
+            }
+        }
+        if inserted < keys.len() {
+            return Err(InsertManyError { inserted, full: self.full() });
+        }
+        Ok(new)
     }
 
     fn clear(&mut self) {

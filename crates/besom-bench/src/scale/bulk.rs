@@ -4,7 +4,8 @@ use std::error::Error;
 
 use besom::testing::NullRemote;
 use besom::{
-    Adaptive, BlockedBloomFilter, ExtensionFilter, Filter, Insert, QuotientFilter, TelescopingFilter, TinySet,
+    Adaptive, BinFilter, BlockedBloomFilter, ExtensionFilter, Filter, Insert, QuotientFilter,
+    TelescopingFilter, TinySet,
 };
 
 use super::{Built, Comparison, Scale};
@@ -14,6 +15,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
         quotient(scale)?,
         telescoping(scale)?,
         extension(scale)?,
+        bins(scale)?,
         inserting(scale, "blocked-bloom: insertion", |items| {
             BlockedBloomFilter::builder().capacity(items).build()
         })?,
@@ -43,6 +45,31 @@ fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
             }),
             ("from_keys, two threads", &mut || {
                 let filter = on_threads(2, || builder.clone().from_keys(&scale.members))?;
+                Ok(filter.len())
+            }),
+        ],
+    )
+}
+
+fn bins(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+    let builder = BinFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+    scale.compare(
+        "bins: insertion",
+        scale.items,
+        &mut [
+            ("qfilter: insert", &mut || {
+                let mut filter = qfilter::Filter::new(scale.items as u64, 1.0 / 256.0)?;
+                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
+                Ok(filter.len() as usize)
+            }),
+            ("insert", &mut || {
+                let mut filter = builder.clone().build()?;
+                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
+                Ok(filter.len())
+            }),
+            ("insert_many, a million at a time", &mut || {
+                let mut filter = builder.clone().build()?;
+                filter.insert_many(&scale.members)?;
                 Ok(filter.len())
             }),
         ],
