@@ -81,6 +81,7 @@ mod extension;
 mod filter;
 pub mod format;
 pub mod game;
+mod ground;
 mod guard;
 mod hash;
 mod hash_string;
@@ -104,12 +105,13 @@ pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
-pub use extension::{ExtensionFilter, ExtensionFilterBuilder, Ground};
+pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
     Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
     dyn_plain, dyn_removable, dyn_whitelist,
 };
+pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;

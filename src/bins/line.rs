@@ -29,7 +29,7 @@ pub(super) struct Fingerprint(pub(super) u64);
 
 /// Class and tag without gaps, the class on top. Items of a bin are ordered by this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry(pub(super) u32);
+pub(crate) struct Entry(pub(super) u32);
 
 /// The bit where the first byte of a tag begins in a fingerprint; the second one is below it.
 const BYTE_AT: u32 = 48;

@@ -3,12 +3,13 @@
 use std::marker::PhantomData;
 
 use crate::bins::BinParameters;
+use crate::ground::{Ground, Wishes, choose, restore};
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, code_for, common_parameters};
 use crate::{Adaptive, BuildError, BulkError, Change, Key, KeyHasher, Remote, Xxh3};
 
 use super::scheme::Extending;
-use super::{ExtensionFilter, Ground, On};
+use super::{ExtensionFilter, On};
 
 /// Asks for an [`ExtensionFilter`].
 ///
@@ -25,13 +26,16 @@ use super::{ExtensionFilter, Ground, On};
 #[must_use = "a builder does nothing until build is called"]
 pub struct ExtensionFilterBuilder<H = Xxh3> {
     parameters: Parameters,
-    ground: Ground,
+    /// If it was given.
+    ground: Option<Ground>,
+    /// Whether room for repairs was asked for, which blocks with codes have.
+    with_room: bool,
     hasher: PhantomData<H>,
 }
 
 impl ExtensionFilterBuilder<Xxh3> {
     pub(super) fn new() -> Self {
-        Self { parameters: Parameters::default(), ground: Ground::default(), hasher: PhantomData }
+        Self { parameters: Parameters::default(), ground: None, with_room: false, hasher: PhantomData }
     }
 }
 
@@ -48,23 +52,31 @@ const HOLDS: [(CodeShare, f64); 5] = [
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     common_parameters!();
 
-    /// What the filter stands on; [`Ground::Quotient`] unless given, which is the smaller one at every rate.
+    /// What the filter stands on. Unless given, [bins](Ground::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
+    /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, for filters with
+    /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key), and on processors other than x86-64.
+    ///
+    /// Give it where a filter is [built again](Self::build_from) over the lists of another one, and that may have been built
+    /// with another version or on another processor. [`ExtensionFilter::ground`] says which one a filter has.
     ///
     /// ```
-    /// use besom::{ExtensionFilter, Filter, Ground};
+    /// use besom::{BuildError, ExtensionFilter, Ground, Overflow};
     ///
     /// let builder = ExtensionFilter::builder().capacity(1_000_000).ground(Ground::Bins);
-    /// let size = builder.size_in_bits()?;
-    /// let filter = builder.build()?;
-    /// assert_eq!((filter.ground(), filter.stats().bits), (Ground::Bins, size));
-    /// # Ok::<(), besom::BuildError>(())
+    /// assert_eq!(builder.clone().build()?.ground(), Ground::Bins);
+    /// let contradiction = builder.overflow(Overflow::Reset).build();
+    /// assert!(matches!(contradiction, Err(BuildError::Conflict { .. })));
+    /// let small = ExtensionFilter::builder().capacity(100).build()?;
+    /// assert_eq!(small.ground(), Ground::Quotient);
+    /// # Ok::<(), BuildError>(())
     /// ```
     pub fn ground(mut self, ground: Ground) -> Self {
-        self.ground = ground;
+        self.ground = Some(ground);
         self
     }
 
-    /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given.
+    /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given. Only a
+    /// [quotient table](Ground::Quotient) has blocks that can be [reset](Overflow::Reset).
     pub fn overflow(mut self, policy: Overflow) -> Self {
         self.parameters.overflow = policy;
         self
@@ -83,24 +95,27 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
     /// [`overflow`](Self::overflow) says. With remainders of 8 bits (ε = 2^-8) this layout is the
-    /// fastest. [Bins](Ground::Bins) have no code, and need none of this.
+    /// fastest. A filter that is asked for this stands on a [quotient table](Ground::Quotient); bins have no code, and repairs
+    /// take the room that they need.
     ///
     /// ```
-    /// use besom::ExtensionFilter;
+    /// use besom::{ExtensionFilter, Ground};
     ///
-    /// let builder = ExtensionFilter::builder().capacity(100_000);
+    /// let builder = ExtensionFilter::builder().capacity(100_000).ground(Ground::Quotient);
     /// let (usual, few) = (builder.size_in_bits()?, builder.clone().repairs_per_key(0.005).size_in_bits()?);
     /// assert!(few < usual);
     /// # Ok::<(), besom::BuildError>(())
     /// ```
     pub fn repairs_per_key(mut self, repairs: f64) -> Self {
         self.parameters.code = code_for(repairs, &HOLDS);
+        self.with_room = true;
         self
     }
 
     /// Another hash function.
     pub fn hasher<G: KeyHasher>(self) -> ExtensionFilterBuilder<G> {
-        ExtensionFilterBuilder { parameters: self.parameters, ground: self.ground, hasher: PhantomData }
+        let Self { parameters, ground, with_room, .. } = self;
+        ExtensionFilterBuilder { parameters, ground, with_room, hasher: PhantomData }
     }
 
     /// The filter.
@@ -109,9 +124,9 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<ExtensionFilter<H>, BuildError> {
-        let on = match self.ground {
+        let on = match self.chosen()? {
             Ground::Quotient => On::Quotient(Extending::core(self.parameters)?),
-            Ground::Bins => On::Bins(self.on_bins()?.build(self.parameters.seed)?),
+            Ground::Bins => On::Bins(self.on_bins().build(self.parameters.seed)?),
         };
         Ok(ExtensionFilter { on })
     }
@@ -121,7 +136,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// Several times faster than inserting them one by one: they are sorted by place first, and table and lists are
     /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. On [bins](Ground::Bins),
-    /// where insertion is fast as it is, the keys are inserted one by one.
+    /// where insertion is fast as it is, the keys are inserted one by one. Where the ground is to be chosen, so many keys count as
+    /// capacity.
     ///
     /// # Errors
     ///
@@ -152,29 +168,21 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
 
     /// The filter whose lists the remote has: the way back when its file is lost. Repairs are forgotten.
     ///
-    /// Capacity, rate, load and seed must be those that the filter was built with; how often it has
-    /// [grown](Self::growable) since then is found out. On a quotient table the remote is read twice and not written to, and
-    /// nothing but a list at a time is kept of it. On [bins](Ground::Bins) all keys are read into memory, and the lists are
-    /// written anew.
+    /// The remote is read twice and not written to; nothing but a list at a time is kept of it.
+    ///
+    /// Capacity, rate, load, [ground](Self::ground) and seed must be those that the filter was built with; how often it has
+    /// [grown](Self::growable) since then is found out.
     ///
     /// # Errors
     ///
     /// [`BulkError`] if the remote failed, has more keys than the filter was built for, or has lists that a filter with these
     /// parameters does not write.
     pub fn build_from<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
-        if self.ground == Ground::Bins {
-            let mut keys: Vec<Vec<u8>> = Vec::new();
-            let take = &mut |_: u64, key: &[u8]| {
-                keys.push(key.to_vec());
-                std::ops::ControlFlow::Continue(())
-            };
-            remote.scan(take).map_err(crate::AdaptiveError::Remote)?;
-            return self.from_keys(&keys, remote);
-        }
-        match self.build()?.on {
-            On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.restored(remote)?) }),
-            bins @ On::Bins(_) => Ok(ExtensionFilter { on: bins }),
-        }
+        let on = match self.build()?.on {
+            On::Quotient(core) => On::Quotient(restore(core, remote)?),
+            On::Bins(bins) => On::Bins(restore(bins, remote)?),
+        };
+        Ok(ExtensionFilter { on })
     }
 
     /// The memory that the filter is going to take, known before it is built:
@@ -185,18 +193,24 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
     pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        match self.ground {
+        match self.chosen()? {
             Ground::Quotient => self.parameters.size_in_bits(true, 0),
-            Ground::Bins => self.on_bins()?.size_in_bits(),
+            Ground::Bins => self.on_bins().size_in_bits(),
         }
     }
 
-    /// The parameters of a filter on bins. Repairs lie beside them, so there is nothing that could be reset.
-    fn on_bins(&self) -> Result<BinParameters, BuildError> {
-        let Parameters { capacity, rate, load, overflow, growable, .. } = self.parameters;
-        if overflow == Overflow::Reset {
-            return Err(BuildError::Conflict { first: "ground(Bins)", second: "overflow(Reset)" });
-        }
-        Ok(BinParameters { capacity, rate, load, growable })
+    /// The ground that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset, and no
+    /// room for them before they are made.
+    fn chosen(&self) -> Result<Ground, BuildError> {
+        let Parameters { capacity, rate, overflow, .. } = self.parameters;
+        let resets = (overflow == Overflow::Reset).then_some("overflow(Reset)");
+        let quotient_only = resets.or(self.with_room.then_some("repairs_per_key"));
+        choose(Wishes { ground: self.ground, capacity, rate, quotient_only })
+    }
+
+    /// The parameters of a filter on bins.
+    fn on_bins(&self) -> BinParameters {
+        let Parameters { capacity, rate, load, growable, .. } = self.parameters;
+        BinParameters { capacity, rate, load, growable }
     }
 }

@@ -4,11 +4,13 @@
 //! | | |
 //! |---|---|
 //! | the filter, whichever its ground | this file, `builder` |
+//! | what extensions are cut from | `strings` |
 //! | on a quotient table | `scheme`, with the core that telescoping filters have too |
 //! | on cache-line bins | `bins::extending` |
 
 mod builder;
 mod scheme;
+mod strings;
 
 use crate::bins::ExtendingBins;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
@@ -16,27 +18,12 @@ use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
     Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, Growable, InvariantError,
-    Key, KeyHasher, Remote, Resync, Xxh3, batch,
+    Key, KeyHasher, Remote, Resync, Xxh3, batch, ground,
 };
 
 pub use builder::ExtensionFilterBuilder;
+use ground::Ground;
 use scheme::Extending;
-
-/// What a filter keeps its fingerprints in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Ground {
-    /// The quotient table: the smallest, for every rate and any load up to 0.95. The default.
-    #[default]
-    Quotient,
-    /// Cache-line bins: faster, above all for insertions and batches, and somewhat larger. Every key belongs to one cache line,
-    /// and what does not fit there to a small second level.
-    ///
-    /// At ε = 1/256 and load 0.95 a key takes 11.8 bits before repairs, instead of 11.7; rates from 1/80 on cost as much as
-    /// 1/80 does. Repairs take nothing until a bin has its first, and always lie beside the bins then: there is no
-    /// [`Overflow::Reset`](crate::Overflow) on bins. Rates go down to 2^-16.
-    Bins,
-}
 
 /// An extension filter: adapts by making a slot's fingerprint longer.
 ///
@@ -268,7 +255,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.remove(bytes, remote)))
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => ground::remove(filter, bytes, remote)))
     }
 
     fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
@@ -276,7 +263,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.adapt(bytes, remote)))
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => ground::adapt(filter, bytes, remote)))
     }
 
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
@@ -284,7 +271,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
     }
 
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&self.on, filter => filter.verify_remote(remote))
+        on_ground!(&self.on, filter => ground::verify_remote(filter, remote))
     }
 
     fn resync<R: Remote>(
@@ -292,11 +279,11 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         addresses: &[u64],
         remote: &mut R,
     ) -> Result<Resync, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
+        on_ground!(&mut self.on, filter => ground::resync(filter, addresses, remote))
     }
 
     fn address_of(&self, digest: Digest) -> Option<u64> {
-        Some(on_ground!(&self.on, filter => filter.address_of(digest)))
+        Some(on_ground!(&self.on, filter => ground::address_of(filter, digest)))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -310,7 +297,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
 
 impl<H: KeyHasher> Growable for ExtensionFilter<H> {
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.grow(remote))
+        on_ground!(&mut self.on, filter => ground::grow(filter, remote))
     }
 }
 

@@ -20,12 +20,6 @@ impl Extending {
             Some((Self { remainder_bits: table.remainder_bits() }, values))
         })
     }
-
-    /// The extension of so many bits that the key has.
-    #[inline]
-    fn extension<H: KeyHasher>(&self, len: u32, key: &HashString<'_, H>) -> Extension {
-        Extension::new(key.bits(self.remainder_bits.into(), len), len)
-    }
 }
 
 impl Scheme for Extending {
@@ -44,7 +38,7 @@ impl Scheme for Extending {
 
     #[inline]
     fn accepts<H: KeyHasher>(&self, remainder: u64, value: Extension, key: &HashString<'_, H>) -> bool {
-        remainder == self.remainder(value, key) && value == self.extension(value.len(), key)
+        remainder == self.remainder(value, key) && value.begins(key, self.remainder_bits)
     }
 
     fn next<H: KeyHasher>(
@@ -53,15 +47,12 @@ impl Scheme for Extending {
         stored: &HashString<'_, H>,
         query: &HashString<'_, H>,
     ) -> Option<Extension> {
-        let start = u64::from(self.remainder_bits);
-        let end = start + u64::from(Extension::MAX_LEN);
-        let place = stored.first_difference(query, start + u64::from(value.len()), end)?;
-        Some(self.extension((place - start) as u32 + 1, stored))
+        value.against(query, stored, self.remainder_bits)
     }
 
     /// The quotient has taken the string's first bit, so the remainder takes the extension's.
     fn doubled<H: KeyHasher>(&self, value: Extension, key: &HashString<'_, H>) -> Extension {
-        self.extension(value.len().saturating_sub(1), key)
+        value.doubled(key, self.remainder_bits)
     }
 
     /// Extensions matter only where the remainder matches.
@@ -76,8 +67,6 @@ impl Scheme for Extending {
         Doubt { block, slots }: Doubt,
         key: &HashString<'_, H>,
     ) -> bool {
-        values.any_in_block(table, block, slots, |_, extension| {
-            extension == self.extension(extension.len(), key)
-        })
+        values.any_in_block(table, block, slots, |_, extension| extension.begins(key, self.remainder_bits))
     }
 }

@@ -1,6 +1,5 @@
 //! Repairing a false positive.
 
-use crate::hash_string::HashString;
 use crate::quotient::Run;
 use crate::{Adaptation, AdaptiveError, Digest, KeyHasher, Remote};
 
@@ -16,28 +15,21 @@ struct Repair<V> {
 }
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
-    pub(crate) fn adapt<R: Remote>(
+    /// Gives the slots of a run, which hold these keys, values at which none of them accepts the query.
+    pub(super) fn repair_run<R: Remote>(
         &mut self,
-        key: &[u8],
+        quotient: u64,
+        stored: &[Digest],
+        query: Digest,
         remote: &mut R,
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let (quotient, query) = self.locate(digest);
         let Some(run) = self.table.run(quotient) else { return Ok(Adaptation::NotFalsePositive) };
-        let list = self.read(quotient, remote)?;
-        if list.rank(key).is_some() {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let stored: Vec<Digest> = self.members(&list, quotient).map(|(_, digest)| digest).collect();
-        let Some(Repair { mut plan, before, slots }) = self.repair(run, &stored, &query) else {
+        let Some(Repair { mut plan, before, slots }) = self.plan_repair(run, stored, query) else {
             return Ok(Adaptation::Unfixable);
         };
         // Reset blocks have slots of other quotients too.
         self.find_remainders(&mut plan, &before, remote, Some)?;
-        self.find_own_remainders(&mut plan, &before, run, &stored);
+        self.find_own_remainders(&mut plan, &before, run, stored);
         let resets = plan.resets.len();
         let spills = self.commit(&plan);
         self.adaptations += 1;
@@ -50,7 +42,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     /// Moves every slot of the run that accepts the query to a value at which it does not. `None` if hash bits are equal
     /// as far as values go.
-    fn repair(&self, run: Run, stored: &[Digest], query: &HashString<'_, H>) -> Option<Repair<ValueOf<S>>> {
+    fn plan_repair(&self, run: Run, stored: &[Digest], query: Digest) -> Option<Repair<ValueOf<S>>> {
+        let query = &self.locate(query).1;
         let blocks = blocks_of(&self.table, run.first, run.last);
         let mut plan = Plan::load(&self.values, &self.table, blocks);
         let before = plan.snapshot();

@@ -1,15 +1,13 @@
-//! Filters of many keys at once: from the keys, or from the lists that a remote has of them.
+//! Filters of many keys at once.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
-use crate::quotient::{Appender, Geometry, bulk, fraction_bits};
+use crate::filter::out_of_memory;
+use crate::ground::{Addresses, Keys};
+use crate::quotient::bulk;
 use crate::{AdaptiveError, BuildError, Change, FullError, Key, KeyHasher, Remote};
 
 use super::core::Core;
-use super::grow::{MAX_KEPT, out_of_memory};
-use super::keys::{Keys, List, scan_lists};
-use super::list::Addresses;
 use super::{Scheme, ValueStore};
 
 /// A key that is being sorted: its hash, and its number.
@@ -62,79 +60,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let mut core = Self { table, values, ..self };
         core.choose_probe();
         Ok(core)
-    }
-
-    /// The empty filter with the keys that the remote has for it, which is only read: twice.
-    pub(crate) fn restored<R: Remote>(self, remote: &mut R) -> Result<Self, AdaptiveError<R::Error>> {
-        let Some((doublings, addresses)) = self.measure(remote)? else { return Ok(self) };
-        let slots = self.table.slots() << doublings;
-        let empty = self.table.like(slots).map_err(out_of_memory)?;
-        let values =
-            self.values.emptied(&empty).ok_or(AdaptiveError::OutOfMemory { bytes: slots as usize })?;
-        let capacity = self.capacity << doublings;
-        let core = Self { table: empty, values, addresses, capacity, ..self };
-        let mut table = Appender::new(core.table.like(slots).map_err(out_of_memory)?);
-        scan_lists(&core.hasher, |address| core.expected_at(address), remote, &mut |list| {
-            core.append(list, &mut table)
-        })?;
-        let table = table.finish();
-        let bytes = table.physical_slots() as usize;
-        let values = core.values.emptied(&table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
-        let mut core = Self { table, values, ..core };
-        core.choose_probe();
-        Ok(core)
-    }
-
-    /// How often the filter had doubled, and which addresses it had, when it wrote the lists; `None` without any.
-    ///
-    /// A list keeps its address for [`MAX_KEPT`] doublings and is written anew with the next: so the addresses say how often
-    /// that happened, and the number of keys how often the filter has doubled since.
-    fn measure<R: Remote>(
-        &self,
-        remote: &mut R,
-    ) -> Result<Option<(u32, Addresses)>, AdaptiveError<R::Error>> {
-        let (mut keys, mut last) = (0_usize, None);
-        let mut count = |address: u64, _: &[u8]| {
-            (keys, last) = (keys + 1, Some(address));
-            ControlFlow::Continue(())
-        };
-        remote.scan(&mut count).map_err(AdaptiveError::Remote)?;
-        let Some(last) = last else { return Ok(None) };
-        let (generation, place) = Addresses::parts(last);
-        let full = FullError { len: keys, capacity: self.capacity };
-        let fits = |doublings: u32| {
-            let slots = self.table.slots() << doublings;
-            let bits = slots <= Geometry::MAX_SLOTS && fraction_bits(slots) >= self.table.remainder_bits();
-            bits && self.capacity.checked_mul(1 << doublings).is_some()
-        };
-        let mut doublings = 0;
-        while fits(doublings) && place >= self.table.slots() << doublings {
-            doublings += MAX_KEPT + 1;
-        }
-        let mut kept = 0;
-        while fits(doublings + kept) && kept < MAX_KEPT && self.capacity << (doublings + kept) < keys {
-            kept += 1;
-        }
-        let grown = doublings + kept;
-        let holds = fits(grown) && self.capacity << grown >= keys && (grown == 0 || self.growable);
-        if holds { Ok(Some((grown, Addresses::from_numbers(generation, kept)))) } else { Err(full.into()) }
-    }
-
-    /// Appends the keys of one list, each of which must belong there.
-    fn append<E>(&self, list: &List, table: &mut Appender) -> Result<(), AdaptiveError<E>> {
-        let mut appended = 0;
-        for quotient in self.quotients_at(list.address) {
-            for (_, digest) in self.members(list, quotient) {
-                let remainder = self.table.remainder_of(self.table.locate(digest.hi).fraction);
-                table.append(quotient, remainder).map_err(out_of_memory)?;
-                appended += 1;
-            }
-        }
-        if appended < list.keys.len() || list.has_duplicates() {
-            let (address, found) = (list.address, list.keys.len());
-            return Err(AdaptiveError::Inconsistent { address, expected: appended, found });
-        }
-        Ok(())
     }
 }
 

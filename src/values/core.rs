@@ -1,12 +1,12 @@
 //! The filter under every scheme: its fields, queries, and what concerns it as a whole.
 
+use crate::ground::Addresses;
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Table};
 use crate::{
     AdaptiveError, BuildError, Change, Digest, FilterStats, InvariantError, KeyHasher, Remote, error::ensure,
 };
 
-use super::list::Addresses;
 use super::{Doubt, Scheme, ValueOf, ValueStore};
 
 /// A quotient table whose slots have values.
@@ -94,10 +94,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     pub(crate) fn hasher(&self) -> &H {
         &self.hasher
-    }
-
-    pub(crate) fn address_of(&self, digest: Digest) -> u64 {
-        self.addresses.of(self.table.locate(digest.hi).quotient)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -7,8 +7,8 @@
 //! - [`ValueStore`]: where the values of a block are kept. [`CodedValues`] compresses them in the block's own code
 //!   and knows what to do when they do not fit ([`Overflow`]); [`ExplicitValues`] has a byte for each.
 //! - [`Scheme`]: what a value means: which keys a slot accepts, and which value comes next.
-//! - [`Core`]: insertion, removal, repair, growth and the way back after a failure, against a remote, the same for every
-//!   scheme; the lists of the remote are in `list`.
+//! - [`Core`]: the table with its values, the same for every scheme, and what insertion, removal, repair, growth and the way
+//!   back after a failure do to it. What they have in common with those on other tables is in [`ground`](crate::ground).
 
 mod adapt;
 mod bulk;
@@ -16,13 +16,10 @@ mod coded;
 mod core;
 mod explicit;
 mod grow;
-mod keys;
-mod list;
-mod matching;
+mod listed;
 mod parameters;
 mod persist;
 mod plan;
-mod renew;
 mod resync;
 mod side;
 #[cfg(test)]
@@ -40,11 +37,7 @@ use crate::{InvariantError, KeyHasher};
 pub(crate) use self::core::Core;
 pub(crate) use coded::CodedValues;
 pub(crate) use explicit::ExplicitValues;
-pub(crate) use grow::MAX_KEPT;
-pub(crate) use keys::{List, Visit, scan_lists};
-pub(crate) use matching::match_slots;
 pub(crate) use parameters::{Parameters, code_for, common_parameters, forward_to_core};
-pub(crate) use renew::{Group, sweep};
 pub(crate) use side::{Entry, Layout, SideStore};
 
 /// What a filter does with a block whose values no longer fit into the space that they have.

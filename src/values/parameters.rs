@@ -117,7 +117,7 @@ macro_rules! common_parameters {
             remote: &mut R,
         ) -> Result<$filter<H>, $crate::BulkError<R::Error>> {
             let $filter { core } = self.build()?;
-            Ok($filter { core: core.restored(remote)? })
+            Ok($filter { core: $crate::ground::restore(core, remote)? })
         }
 
         /// The memory that the filter is going to take, known before it is built:
@@ -261,7 +261,7 @@ macro_rules! forward_to_core {
                 K: $crate::Key + ?Sized,
                 R: $crate::Remote,
             {
-                key.with_bytes(|bytes| self.core.remove(bytes, remote))
+                key.with_bytes(|bytes| $crate::ground::remove(&mut self.core, bytes, remote))
             }
 
             fn adapt<K, R>(
@@ -273,7 +273,7 @@ macro_rules! forward_to_core {
                 K: $crate::Key + ?Sized,
                 R: $crate::Remote,
             {
-                key.with_bytes(|bytes| self.core.adapt(bytes, remote))
+                key.with_bytes(|bytes| $crate::ground::adapt(&mut self.core, bytes, remote))
             }
 
             fn clear<R: $crate::Remote>(
@@ -287,7 +287,7 @@ macro_rules! forward_to_core {
                 &self,
                 remote: &mut R,
             ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                self.core.verify_remote(remote)
+                $crate::ground::verify_remote(&self.core, remote)
             }
 
             fn resync<R: $crate::Remote>(
@@ -295,11 +295,11 @@ macro_rules! forward_to_core {
                 addresses: &[u64],
                 remote: &mut R,
             ) -> Result<$crate::Resync, $crate::AdaptiveError<R::Error>> {
-                self.core.resync(addresses, remote)
+                $crate::ground::resync(&mut self.core, addresses, remote)
             }
 
             fn address_of(&self, digest: $crate::Digest) -> Option<u64> {
-                Some(self.core.address_of(digest))
+                Some($crate::ground::address_of(&self.core, digest))
             }
 
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
@@ -320,7 +320,7 @@ macro_rules! forward_to_core {
                 &mut self,
                 remote: &mut R,
             ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                self.core.grow(remote)
+                $crate::ground::grow(&mut self.core, remote)
             }
         }
     };

@@ -16,12 +16,11 @@ use crate::KeyHasher;
 use crate::bits::{AlignedWords, low_mask};
 use crate::coding::Letters;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
+use crate::ground::{Addresses, MAX_KEPT};
 use crate::quotient::{CodeShare, Table};
 
 use super::coded::CodedValues;
 use super::explicit::ExplicitValues;
-use super::grow::MAX_KEPT;
-use super::list::Addresses;
 use super::side::Entry;
 use super::{Core, Overflow, Scheme, ValueStore};
 

@@ -1,11 +1,11 @@
-//! Insertion and removal: what is to change is worked out first, then the remote is told, then memory changes, which
-//! cannot fail.
+//! Insertion and removal: what moves with the slots, worked out before the remote is told.
 
+use crate::filter::out_of_memory;
+use crate::ground::{insert_anywhere, members_of, read};
 use crate::quotient::{Place, Shift};
-use crate::{AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
+use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::core::Core;
-use super::grow::out_of_memory;
 use super::plan::Plan;
 use super::{Scheme, ValueOf, ValueStore, blocks_of};
 
@@ -31,31 +31,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
                 return written.map(|()| true).map_err(AdaptiveError::Remote);
             }
         }
-        self.insert_anywhere(digest, key, remote)
+        insert_anywhere(self, digest, key, remote)
     }
 
-    /// [`insert`](Self::insert) for the keys that the block of their quotient does not suffice for.
-    #[inline(never)]
-    fn insert_anywhere<R: Remote>(
+    /// Inserts a key that is not stored, where there is room.
+    #[inline]
+    pub(super) fn insert_new<R: Remote>(
         &mut self,
         digest: Digest,
         key: &[u8],
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        let quotient = self.table.locate(digest.hi).quotient;
-        if self.contains_digest(digest) {
-            let list = self.read_unchecked(self.addresses.of(quotient), remote)?;
-            // A remote that stores nothing at all may be inserted into: one key more is never one too few.
-            if list.keys.len() > 0 {
-                self.check_list(&list)?;
-            }
-            if list.rank(key).is_some() {
-                return Ok(false);
-            }
-        }
-        if self.table.len() >= self.capacity {
-            self.make_room(remote)?;
-        }
+    ) -> Result<(), AdaptiveError<R::Error>> {
         let place = self.table.locate(digest.hi);
         let shift = self.table.gap(place.quotient);
         if shift.end >= self.table.physical_slots() || self.moves_values(shift) {
@@ -64,7 +50,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let address = self.addresses.of(place.quotient);
         remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
         self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
-        Ok(true)
+        Ok(())
     }
 
     /// Whether an insertion changes more than remainders. A free slot has the initial value, and so has the new item.
@@ -74,7 +60,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
             && !self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end))
     }
 
-    /// [`insert`](Self::insert) of a new key that makes values move, or the tail longer.
+    /// [`insert_new`](Self::insert_new) of a key that makes values move, or the tail longer.
     #[cold]
     fn insert_with_plan<R: Remote>(
         &mut self,
@@ -82,7 +68,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         shift: Shift,
         key: &[u8],
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    ) -> Result<(), AdaptiveError<R::Error>> {
         let mut plan = Plan::insertion(&self.values, &self.table, shift);
         let moved = |slot: u64| Some(slot + u64::from((shift.at..shift.end).contains(&slot)));
         self.make_fit(&mut plan, remote, moved)?;
@@ -92,39 +78,25 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         tail.into_iter().for_each(|tail| self.table.set_tail(tail));
         self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
         self.commit(&plan);
-        Ok(true)
+        Ok(())
     }
 
-    pub(crate) fn remove<R: Remote>(
+    /// Removes the slot of a run that so many come before.
+    pub(super) fn remove_slot<R: Remote>(
         &mut self,
-        key: &[u8],
+        quotient: u64,
+        before: usize,
+        change: Change<'_>,
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(false);
-        }
-        let quotient = self.table.locate(digest.hi).quotient;
-        let list = self.read(quotient, remote)?;
-        let Some(rank) = list.rank(key) else { return Ok(false) };
-        let in_run = self.members(&list, quotient).take_while(|&(other, _)| other < rank).count();
-        let shift = self.table.removal(quotient, in_run);
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let shift = self.table.removal(quotient, before);
         let plan = self.plan_removal(shift, remote)?;
-        let remove = Change::Remove { address: list.address, rank, key };
-        remote.apply(&[remove]).map_err(AdaptiveError::Remote)?;
-        self.table.remove(quotient, in_run);
+        remote.apply(&[change]).map_err(AdaptiveError::Remote)?;
+        self.table.remove(quotient, before);
         if let Some(plan) = plan {
             self.commit(&plan);
         }
-        Ok(true)
-    }
-
-    fn make_room<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        if self.growable {
-            self.grow(remote)
-        } else {
-            Err(FullError { len: self.table.len(), capacity: self.capacity }.into())
-        }
+        Ok(())
     }
 
     /// How values are going to change with a removal; `None` if they do not.
@@ -184,8 +156,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
                 if targets.iter().all(Option::is_none) {
                     continue;
                 }
-                let list = self.read(quotient, remote)?;
-                for (slot, (_, digest)) in targets.iter().zip(self.members(&list, quotient)) {
+                let list = read(self, quotient, remote)?;
+                for (slot, (_, digest)) in targets.iter().zip(members_of(self, &list, quotient)) {
                     if let &Some(slot) = slot {
                         let remainder = self.scheme.remainder(plan.get(slot), &self.locate(digest).1);
                         plan.remainders.push((slot, remainder));

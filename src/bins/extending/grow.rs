@@ -1,139 +1,42 @@
-//! Growth: twice the bins, filled again from the keys of the remote.
+//! More bins while they are being filled, and what becomes of extensions there when they are twice as many.
 //!
 //! The first bit of a key's string becomes a bit of its fingerprint, which the table does not know; the keys do. An extension
-//! gives that bit away and means the same as before, so every repair survives. As on quotient tables, lists stay where
-//! they are, and every fourth doubling writes them anew: to lists of the next generation, a few hundred keys in a group, then
-//! the filter changes over, then the old lists are removed. A failure before that leaves filter and old lists as they were,
-//! and keys in lists that nobody uses, which do no harm and are removed by the next renewal.
+//! gives that bit away and means the same as before, so every repair survives.
 
 use crate::coding::Extension;
-use crate::filter::out_of_memory;
-use crate::values::{Group, List, MAX_KEPT, sweep};
-use crate::{AdaptiveError, Digest, FullError, KeyHasher, Remote};
+use crate::ground::{Addresses, Filling, Moved};
+use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
+use super::super::layout::Shape;
 use super::super::line::Entry;
 use super::super::next::{Next, Refused};
 use super::super::table::Table;
-use super::list::{Addresses, Stale};
+use super::listed::item;
 use super::values::Values;
-use super::{Begins, ExtendingBins, classes_with_values, string};
+use super::{ExtendingBins, classes_with_values, string};
 
-/// A filter of twice the size while it is being filled.
-struct Doubling<'f, H> {
-    filter: &'f ExtendingBins<H>,
+/// A larger table while it is being filled.
+pub(crate) struct FillingBins {
     table: Table,
     values: Values,
-    /// The keys of the old bins from `first` on that share their lists, with their new bins and their extensions.
+    /// The keys of the bins whose number without its last `kept` bits is `first`, with their extensions: the lists of all
+    /// classes have them, which come one behind the other.
     group: Vec<(u64, Entry, Extension)>,
     first: u64,
+    kept: u32,
 }
 
-impl<H: KeyHasher> ExtendingBins<H> {
-    /// Doubles bins and capacity; on an error the filter is as it was.
-    pub(crate) fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let full = FullError { len: self.table.len, capacity: self.capacity };
-        if self.table.bins() > Table::MAX_BINS / 2 {
-            return Err(full.into());
-        }
-        let capacity = self.capacity.checked_mul(2).ok_or(full)?;
-        if self.addresses.kept < MAX_KEPT {
-            let mut doubling = Doubling::new(self, capacity)?;
-            self.scan(remote, Stale::Skipped, &mut |list| doubling.take(list))?;
-            let doubled = doubling.finish()?;
-            self.become_doubled(doubled, self.addresses.doubled(), capacity);
-            return Ok(());
-        }
-        self.grow_and_renew(capacity, remote)
-    }
-
-    fn become_doubled(&mut self, (table, values): (Table, Values), addresses: Addresses, capacity: usize) {
-        (self.table, self.values) = (table, values);
-        (self.addresses, self.capacity) = (addresses, capacity);
-    }
-
-    /// [`grow`](Self::grow) with lists under new addresses.
-    fn grow_and_renew<R: Remote>(
-        &mut self,
-        capacity: usize,
-        remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
-        self.sweep(remote)?;
-        let (addresses, class_bits) = (self.addresses.renewed(), self.table.shape().class_bits);
-        let (mut doubling, mut group) = (Doubling::new(self, capacity)?, Group::default());
-        for address in self.expected_addresses() {
-            let list = List::read(address, &self.hasher, remote)?;
-            self.check_list(&list)?;
-            doubling.take(&list)?;
-            for (key, &digest) in list.keys.iter().zip(&list.digests) {
-                let (bin, entry) = doubling.item(digest);
-                group.push(addresses.of(bin, self.table.class(entry), class_bits), key, remote)?;
-            }
-        }
-        group.finish(remote)?;
-        let doubled = doubling.finish()?;
-        self.become_doubled(doubled, addresses, capacity);
-        // The filter has grown, whatever comes of this. What cannot be removed now is when lists are renewed again.
-        let _ = self.sweep(remote);
-        Ok(())
-    }
-
-    /// Removes all lists of other generations.
-    fn sweep<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        // In portions of a few bits per key, so that neither memory nor the number of scans gets large.
-        let stale = |address| self.addresses.is_stale(address);
-        sweep(&stale, self.capacity / 16, &self.hasher, remote)
-    }
-}
-
-impl<'f, H: KeyHasher> Doubling<'f, H> {
-    /// An empty table of twice the bins, for so many keys.
-    fn new<E>(filter: &'f ExtendingBins<H>, capacity: usize) -> Result<Self, AdaptiveError<E>> {
-        let (bins, shape) = (2 * filter.table.bins(), filter.table.shape());
-        let next = Next::for_keys(bins, shape, capacity).map_err(out_of_memory)?;
-        let table = Table::new(bins, shape, next).map_err(out_of_memory)?;
-        Ok(Self { filter, table, values: Values::new(shape.slots), group: Vec::new(), first: 0 })
-    }
-
-    /// The new bin of a key, and its class and tag.
-    fn item(&self, digest: Digest) -> (u64, Entry) {
-        let place = self.table.place(digest);
-        (place.bin, self.table.entry(place))
-    }
-
-    /// Takes the keys of a list, which was checked. Lists come in the order of their addresses.
-    fn take<E>(&mut self, list: &List) -> Result<(), AdaptiveError<E>> {
-        let filter = self.filter;
-        let (bins, class) = filter.runs_at(list.address);
-        if bins.start != self.first {
-            self.store_group()?;
-            self.first = bins.start;
-        }
-        let mut members = filter.members(list).into_iter();
-        for bin in bins {
-            let ranks = filter.table.items_of(bin).of_class(class, filter.table.shape().tag_bits());
-            for (rank, member) in ranks.zip(&mut members) {
-                let digest = list.digests[member.rank];
-                let value = self.shortened(filter.values.get(bin, rank), digest);
-                let (bin, entry) = self.item(digest);
-                self.group.push((bin, entry, value));
-            }
-        }
-        Ok(())
-    }
-
-    /// An extension without the bit that the fingerprint has taken.
-    fn shortened(&self, value: Extension, digest: Digest) -> Extension {
-        let len = value.len().saturating_sub(1);
-        let key = string(&self.filter.hasher, digest, self.table.bins(), self.table.shape());
-        let value = Extension::new(key.bits(0, len), len);
-        debug_assert!(value.begins(&key));
-        value
+impl FillingBins {
+    /// An empty table for so many keys, which come in lists for 2^`kept` bins each.
+    pub(super) fn new(bins: u64, shape: Shape, kept: u32, capacity: usize) -> Result<Self, BuildError> {
+        let table = Table::new(bins, shape, Next::for_keys(bins, shape, capacity)?)?;
+        Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), first: 0, kept })
     }
 
     /// Fills the bins whose keys are all there. Of equal items those that came first stay first.
     fn store_group<E>(&mut self) -> Result<(), AdaptiveError<E>> {
         self.group.sort_by_key(|&(bin, entry, _)| (bin, entry));
-        let (table, bytes) = (&mut self.table, self.filter.table.memory_bits() / 4);
+        let (bytes, table) = (self.table.memory_bits() / 8, &mut self.table);
         for of_bin in self.group.chunk_by(|one, other| one.0 == other.0) {
             let bin = of_bin[0].0;
             for &(_, entry, _) in of_bin {
@@ -152,8 +55,41 @@ impl<'f, H: KeyHasher> Doubling<'f, H> {
         Ok(())
     }
 
-    fn finish<E>(mut self) -> Result<(Table, Values), AdaptiveError<E>> {
-        self.store_group()?;
-        Ok((self.table, self.values))
+    /// The table, which is complete, and its extensions.
+    pub(super) fn into_parts(self) -> (Table, Values) {
+        (self.table, self.values)
+    }
+}
+
+impl<H: KeyHasher> Filling<ExtendingBins<H>> for FillingBins {
+    fn home(&self, digest: Digest) -> (u64, Entry) {
+        item(&self.table, digest)
+    }
+
+    fn address(&self, (bin, entry): (u64, Entry), addresses: Addresses) -> u64 {
+        addresses.of_class(bin, self.table.class(entry), self.table.shape().class_bits)
+    }
+
+    fn take<E>(
+        &mut self,
+        moved: &[Moved<ExtendingBins<H>>],
+        filter: &ExtendingBins<H>,
+    ) -> Result<(), AdaptiveError<E>> {
+        for &Moved { home: (bin, entry), digest, item } in moved {
+            let first = bin >> self.kept;
+            if first != self.first {
+                self.store_group()?;
+                self.first = first;
+            }
+            let key = string(&filter.hasher, digest, self.table.bins(), self.table.shape());
+            let value = item.doubled(&key, 0);
+            debug_assert!(value.begins(&key, 0));
+            self.group.push((bin, entry, value));
+        }
+        Ok(())
+    }
+
+    fn complete<E>(&mut self, _: &ExtendingBins<H>) -> Result<(), AdaptiveError<E>> {
+        self.store_group()
     }
 }

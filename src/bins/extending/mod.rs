@@ -15,22 +15,21 @@
 //! |---|---|
 //! | queries, and the filter as a whole | this file |
 //! | extensions by rank | `values` |
-//! | insertion, removal, repair | `update` |
-//! | the lists of the remote | `list` |
+//! | insertion, and what changes in a bin | `update` |
 //! | growth | `grow` |
-//! | the way back after a failure | `resync` |
+//! | what is the same on every ground: lists, removal, repair, the way back | [`ground`](crate::ground), by `listed` |
 //! | files | `persist` |
 
 mod grow;
-mod list;
+mod listed;
 mod persist;
-mod resync;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
 mod values;
 
 use crate::coding::Extension;
+use crate::ground::Addresses;
 use crate::hash_string::HashString;
 use crate::quotient::fraction_bits;
 use crate::{
@@ -46,7 +45,6 @@ use super::line::{Entry, Found};
 use super::next::Next;
 use super::second::Second;
 use super::table::{Place, STEP, Table};
-use list::Addresses;
 use values::Values;
 
 /// An extension filter on bins. See the [module](self).
@@ -179,7 +177,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let Found { mut slots, beyond, .. } = self.table.find_flagged(place);
         let key = self.string(digest);
         while slots != 0 {
-            if self.values.get(place.bin, slots.trailing_zeros() as usize).begins(&key) {
+            if self.values.get(place.bin, slots.trailing_zeros() as usize).begins(&key, 0) {
                 return true;
             }
             slots &= slots - 1;
@@ -199,7 +197,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
             return true;
         }
         let ranks = self.table.items_of(place.bin).equal(entry);
-        (ranks.start.max(slots)..ranks.end).any(|rank| self.values.get(place.bin, rank).begins(key))
+        (ranks.start.max(slots)..ranks.end).any(|rank| self.values.get(place.bin, rank).begins(key, 0))
     }
 
     /// The hash bits of a key that follow its fingerprint.
@@ -296,19 +294,6 @@ fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> 
     let fraction = digest.hi.wrapping_mul(bins) << shape.planes;
     let fraction_bits = fraction_bits(bins) - shape.planes;
     HashString::with_rest(hasher, digest, fraction, fraction_bits, shape.rest_bits())
-}
-
-/// What an extension says of a key.
-trait Begins {
-    /// Whether the key's string begins with it.
-    fn begins<H: KeyHasher>(self, key: &HashString<'_, H>) -> bool;
-}
-
-impl Begins for Extension {
-    #[inline]
-    fn begins<H: KeyHasher>(self, key: &HashString<'_, H>) -> bool {
-        self == Self::default() || self.bits() == key.bits(0, self.len())
-    }
 }
 
 /// Two filters are equal if one can take the place of the other, in front of the same remote: the same parameters, hash

@@ -11,24 +11,23 @@
 use crate::KeyHasher;
 use crate::coding::{Extension, Extensions, Letters};
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, unsound};
-use crate::values::MAX_KEPT;
+use crate::ground::{Addresses, MAX_KEPT};
 
 use super::super::persist::shape;
 use super::super::table::Table;
 use super::ExtendingBins;
-use super::list::Addresses;
 use super::values::Values;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        let (shape, Addresses { generation, kept }) = (self.table.shape(), self.addresses);
+        let (shape, [generation, kept]) = (self.table.shape(), self.addresses.to_numbers());
         encoder.parameters(&[
             self.table.bins(),
             shape.slots.into(),
             shape.entry_bits().into(),
             self.growable.into(),
-            generation.into(),
-            kept.into(),
+            generation,
+            kept,
         ]);
         encoder.words(&[self.adaptations])?;
         self.table.encode(encoder)?;
@@ -52,10 +51,9 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let [extensions] = decoder.numbers()?;
         let words = decoder.words(extensions.saturating_mul(3))?;
         let values = values(&words, bins, slots as u32)?;
-        let addresses = Addresses {
-            generation: in_range("address generation", generation, 0..=u16::MAX.into())?,
-            kept: in_range("kept doublings", kept, 0..=MAX_KEPT.into())?,
-        };
+        let generation = in_range("address generation", generation, 0..=u16::MAX.into())?;
+        let addresses =
+            Addresses::from_numbers(generation, in_range("kept doublings", kept, 0..=MAX_KEPT.into())?);
         let filter = Self::new(table, hasher, capacity, flag("growable", growable)?);
         Ok(Self { values, addresses, adaptations, ..filter })
     }

@@ -1,13 +1,16 @@
-//! Insertion, removal and repair: first the remote, then the filter, and an error or a panic leaves the filter as it was.
+//! Insertion, and what removal, repair and the way back do to a bin.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::coding::Extension;
-use crate::values::List;
-use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
+use crate::ground::{Agreed, insert_anywhere};
+use crate::{AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
 
-use super::super::flagged::Items;
+use super::super::line::Entry;
 use super::super::next::Refused;
 use super::super::table::Place;
-use super::{Begins, ExtendingBins};
+use super::ExtendingBins;
+use super::listed::address_of_place;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     #[inline(always)]
@@ -23,8 +26,8 @@ impl<H: KeyHasher> ExtendingBins<H> {
             let mut written = Ok(());
             // The line asks before it changes, in the middle of the one look at it.
             let push = || {
-                written =
-                    remote.apply(&[Change::Push { address: addresses.of_place(place, class_bits), key }]);
+                written = remote
+                    .apply(&[Change::Push { address: address_of_place(addresses, place, class_bits), key }]);
                 written.is_ok()
             };
             match self.table.insert_new_inlined(place, push) {
@@ -33,7 +36,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
                 None => return self.insert_by_pointer(place, digest, key, remote),
             }
         }
-        self.insert_anywhere(digest, key, remote)
+        insert_anywhere(self, digest, key, remote)
     }
 
     /// [`insert`](Self::insert) where no version for the processor is compiled into it. Apart from it, or the closure there
@@ -46,7 +49,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let (address, mut written) = (self.address(place), Ok(()));
+        let (address, mut written) = (self.address_of_place(place), Ok(()));
         let mut push = || {
             written = remote.apply(&[Change::Push { address, key }]);
             written.is_ok()
@@ -54,35 +57,19 @@ impl<H: KeyHasher> ExtendingBins<H> {
         if self.table.insert_new(place, &mut push) {
             return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
-        self.insert_anywhere(digest, key, remote)
+        insert_anywhere(self, digest, key, remote)
     }
 
-    /// [`insert`](Self::insert) for the keys that their line alone does not suffice for.
-    #[inline(never)]
-    fn insert_anywhere<R: Remote>(
+    /// Inserts a key that is not stored, where there is room.
+    #[inline]
+    pub(super) fn insert_new<R: Remote>(
         &mut self,
         digest: Digest,
         key: &[u8],
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        if self.contains_digest(digest) {
-            let list = List::read(self.address(self.table.place(digest)), &self.hasher, remote)?;
-            // A remote that stores nothing at all may be inserted into: one key more is never one too few.
-            if list.keys.len() > 0 {
-                self.check_list(&list)?;
-            }
-            if list.rank(key).is_some() {
-                return Ok(false);
-            }
-        }
-        if self.table.len >= self.capacity {
-            if !self.growable {
-                return Err(FullError { len: self.table.len, capacity: self.capacity }.into());
-            }
-            self.grow(remote)?;
-        }
+    ) -> Result<(), AdaptiveError<R::Error>> {
         let place = self.table.place(digest);
-        let (address, bytes) = (self.address(place), self.table.memory_bits() / 8);
+        let (address, bytes) = (self.address_of_place(place), self.table.memory_bits() / 8);
         let adapted = self.table.has_flags(place.bin).then(|| self.with_new_item(place));
         let inserted = self.table.insert_for_now(place);
         let inserted = inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
@@ -91,7 +78,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         if let Some(values) = adapted {
             self.store(place.bin, &self.table.items_of(place.bin), &values);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The extensions of a bin after an insertion: the new item comes behind the equal ones.
@@ -102,85 +89,49 @@ impl<H: KeyHasher> ExtendingBins<H> {
         values
     }
 
-    pub(crate) fn remove<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(false);
-        }
-        let place = self.table.place(digest);
-        let list = self.read(place, remote)?;
-        let Some(rank) = list.rank(key) else { return Ok(false) };
-        let adapted = self.table.has_flags(place.bin).then(|| {
-            let items = self.table.items_of(place.bin);
-            let before = self.stored_at(place, &list).iter().filter(|&&other| other < rank).count();
-            let mut values = self.load(place.bin, &items);
-            values.remove(items.equal(self.table.entry(place)).start + before);
-            values
-        });
-        let change = Change::Remove { address: list.address, rank, key };
-        remote.apply(&[change]).map_err(AdaptiveError::Remote)?;
-        self.table.remove(place);
-        if let Some(values) = adapted {
-            self.store(place.bin, &self.table.items_of(place.bin), &values);
-        }
-        Ok(true)
-    }
-
-    /// The ranks in the list of the keys with the fingerprint of this place, in order.
-    fn stored_at(&self, place: Place, list: &List) -> Vec<usize> {
-        let item = (place.bin, self.table.entry(place));
-        let members = self.members(list).into_iter().filter(|member| (member.bin, member.entry) == item);
-        members.map(|member| member.rank).collect()
-    }
-
-    pub(crate) fn adapt<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        if !self.contains_digest(digest) {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let place = self.table.place(digest);
-        let list = self.read(place, remote)?;
-        if list.rank(key).is_some() {
-            return Ok(Adaptation::NotFalsePositive);
-        }
-        let items = self.table.items_of(place.bin);
-        let Some((values, slots)) = self.repaired(place, &items, &list, digest) else {
-            return Ok(Adaptation::Unfixable);
-        };
-        self.store(place.bin, &items, &values);
-        self.adaptations += 1;
-        Ok(Adaptation::Fixed { slots })
-    }
-
-    /// The extensions of a bin with which no item accepts the query any more, and how many of them are others. `None` if hash
-    /// bits are equal as far as extensions go.
-    fn repaired(
+    /// Makes the extensions of equal items, which hold these keys, longer until none of them is the query's, and says how many
+    /// have changed. `None` if hash bits are equal as far as extensions go.
+    pub(super) fn lengthen(
         &self,
-        place: Place,
-        items: &Items,
-        list: &List,
+        equal: &mut [Extension],
+        stored: &[Digest],
         query: Digest,
-    ) -> Option<(Vec<Extension>, usize)> {
+    ) -> Option<usize> {
         let (query, mut longer) = (self.string(query), 0);
-        let mut values = self.load(place.bin, items);
-        let equal = &mut values[items.equal(self.table.entry(place))];
-        for (value, rank) in equal.iter_mut().zip(self.stored_at(place, list)) {
-            if value.begins(&query) {
-                let stored = self.string(list.digests[rank]);
-                let (start, end) = (value.len().into(), Extension::MAX_LEN.into());
-                let len = stored.first_difference(&query, start, end)? as u32 + 1;
-                *value = Extension::new(stored.bits(0, len), len);
+        for (value, &digest) in equal.iter_mut().zip(stored) {
+            if value.begins(&query, 0) {
+                *value = value.against(&query, &self.string(digest), 0)?;
                 longer += 1;
             }
         }
-        Some((values, longer))
+        Some(longer)
+    }
+
+    /// Makes the items of these homes as many as there are keys for them, and gives them the extensions that these keys have had.
+    /// There are not fewer than there are items.
+    pub(super) fn take_in<E>(&mut self, agreed: &Agreed<Self>) -> Result<(), AdaptiveError<E>> {
+        let (len, bytes) = (self.table.len, self.table.memory_bits() / 8);
+        let bins: BTreeSet<u64> = agreed.keys().map(|&(bin, _)| bin).collect();
+        for bin in bins {
+            let items = self.table.items_of(bin);
+            let mut stored: BTreeMap<Entry, Vec<Extension>> = BTreeMap::new();
+            for (entry, value) in items.iter().zip(self.load(bin, &items)) {
+                stored.entry(entry).or_default().push(value);
+            }
+            for (&(_, entry), keys) in agreed.range((bin, Entry(0))..=(bin, Entry(u32::MAX))) {
+                for _ in items.equal(entry).len()..keys.len() {
+                    // A filter that can grow does so at the next insertion.
+                    if self.table.len >= self.capacity && !self.growable {
+                        return Err(FullError { len, capacity: self.capacity }.into());
+                    }
+                    let inserted = self.table.insert_entry(bin, entry);
+                    inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
+                }
+                stored.insert(entry, keys.iter().map(|key| key.item.unwrap_or_default()).collect());
+            }
+            let values: Vec<Extension> = stored.into_values().flatten().collect();
+            self.store(bin, &self.table.items_of(bin), &values);
+        }
+        Ok(())
     }
 }

@@ -4,9 +4,9 @@
 use super::traps::{Literal, literal};
 use super::*;
 use crate::extension::testing::extension_core;
+use crate::ground::MAX_KEPT;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
-use crate::values::grow::MAX_KEPT;
 use crate::{AdaptiveError, Remote, Resync};
 
 fn key(number: u64) -> [u8; 8] {

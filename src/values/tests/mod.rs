@@ -16,6 +16,7 @@ use std::fmt;
 
 use super::{Core, Overflow, Parameters, Scheme, ValueOf, ValueStore};
 use crate::bins::testing::extension_bins;
+use crate::ground::{members_of, read};
 use crate::testing::Random;
 use crate::{
     Adaptation, AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, MemoryRemote,
@@ -108,7 +109,7 @@ macro_rules! forward_to_filter {
             key: &[u8],
             remote: &mut R,
         ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
-            self.remove(key, remote)
+            $crate::ground::remove(self, key, remote)
         }
 
         fn adapt<R: $crate::Remote>(
@@ -116,11 +117,11 @@ macro_rules! forward_to_filter {
             key: &[u8],
             remote: &mut R,
         ) -> Result<$crate::Adaptation, $crate::AdaptiveError<R::Error>> {
-            self.adapt(key, remote)
+            $crate::ground::adapt(self, key, remote)
         }
 
         fn grow<R: $crate::Remote>(&mut self, remote: &mut R) -> Result<(), $crate::AdaptiveError<R::Error>> {
-            self.grow(remote)
+            $crate::ground::grow(self, remote)
         }
 
         fn clear<R: $crate::Remote>(
@@ -134,7 +135,7 @@ macro_rules! forward_to_filter {
             &self,
             remote: &mut R,
         ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-            self.verify_remote(remote)
+            $crate::ground::verify_remote(self, remote)
         }
 
         fn resync<R: $crate::Remote>(
@@ -142,11 +143,15 @@ macro_rules! forward_to_filter {
             at: &[u64],
             remote: &mut R,
         ) -> Result<$crate::Resync, $crate::AdaptiveError<R::Error>> {
-            self.resync(at, remote)
+            $crate::ground::resync(self, at, remote)
         }
 
         fn emptied(&self) -> Result<Self, $crate::BuildError> {
             self.emptied()
+        }
+
+        fn address_of(&self, digest: $crate::Digest) -> u64 {
+            $crate::ground::address_of(self, digest)
         }
     };
 }
@@ -174,18 +179,14 @@ impl<S: Scheme, H: KeyHasher> Tested for Core<S, H> {
         self.table.slots()
     }
 
-    fn address_of(&self, digest: Digest) -> u64 {
-        self.addresses.of(self.locate(digest).0)
-    }
-
     fn addresses(&self) -> Vec<u64> {
         self.table.runs().map(|(quotient, _)| self.addresses.of(quotient)).collect()
     }
 
     fn accepting(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, ValueOf<S>)> {
         let (quotient, query) = self.locate(digest);
-        let list = self.read(quotient, remote).unwrap();
-        let mut keys = self.members(&list, quotient).map(|(rank, _)| list.keys.get(rank).to_vec());
+        let list = read(self, quotient, remote).unwrap();
+        let mut keys = members_of(self, &list, quotient).map(|(rank, _)| list.keys.get(rank).to_vec());
         let mut accepting = Vec::new();
         if let Some(run) = self.table.run(quotient) {
             self.values.any(&self.table, run, |slot, value| {
@@ -201,8 +202,9 @@ impl<S: Scheme, H: KeyHasher> Tested for Core<S, H> {
 
     fn value_of(&self, key: &[u8], remote: &mut MemoryRemote) -> ValueOf<S> {
         let (quotient, _) = self.locate(self.hasher.digest(key));
-        let list = self.read(quotient, remote).unwrap();
-        let rank = self.members(&list, quotient).position(|(rank, _)| list.keys.get(rank) == key).unwrap();
+        let list = read(self, quotient, remote).unwrap();
+        let rank =
+            members_of(self, &list, quotient).position(|(rank, _)| list.keys.get(rank) == key).unwrap();
         let mut values = Vec::new();
         self.values.any(&self.table, self.table.run(quotient).unwrap(), |_, value| {
             values.push(value);

@@ -76,9 +76,7 @@ fn chunks_do_not_repeat_where_the_first_hash_ends() {
     }
 }
 
-#[test]
-fn an_insertion_writes_one_entry_however_many_slots_it_shifts() {
-    let mut core = telescoping_core::<Xxh3>(parameters(10_000, 8, 0.95, Overflow::Spill, 9));
+fn one_entry_for_every_insertion<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = CountingRemote::new(MemoryRemote::new());
     for number in 0..10_000 {
         assert!(core.insert(&key(number), &mut remote).unwrap());
@@ -90,6 +88,12 @@ fn an_insertion_writes_one_entry_however_many_slots_it_shifts() {
         assert!(core.remove(&key(number), &mut remote).unwrap());
     }
     assert_eq!(remote.accesses().changes, 15_000);
+}
+
+#[test]
+fn an_insertion_writes_one_entry_however_many_slots_it_shifts() {
+    one_entry_for_every_insertion(telescoping_core(parameters(10_000, 8, 0.95, Overflow::Spill, 9)));
+    one_entry_for_every_insertion(extension_bins(parameters(10_000, 8, 0.95, Overflow::Spill, 9)));
 }
 
 fn stored_once<F: Tested<Hasher = Xxh3>>(mut core: F) {

@@ -32,9 +32,9 @@ fn repaired(mut filter: ExtendingBins<Xxh3>, strangers: u64) -> (ExtendingBins<X
 
 /// The answer by definition: an item of the same fingerprint, wherever it lies, whose extension is the key's.
 fn plain_walk(filter: &ExtendingBins<Xxh3>, digest: Digest) -> bool {
-    let ((bin, entry), key) = (filter.item(digest), filter.string(digest));
+    let ((bin, entry), key) = (Listed::home(filter, digest), filter.string(digest));
     let ranks = filter.table.items_of(bin).equal(entry);
-    ranks.into_iter().any(|rank| filter.values.get(bin, rank).begins(&key))
+    ranks.into_iter().any(|rank| filter.values.get(bin, rank).begins(&key, 0))
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_key_that_stands_twice_is_refused_even_if_there_is_an_item_for_it() {
     let (mut filter, mut remote) = repaired(filter(10, 1.0 / 256.0, 0.95, 7), 0);
     let place = filter.table.place(filter.hasher.digest(&key(3)));
     filter.table.insert(place).unwrap();
-    remote.apply(&[Change::Push { address: filter.address(place), key: &key(3) }]).unwrap();
+    remote.apply(&[Change::Push { address: filter.address_of_place(place), key: &key(3) }]).unwrap();
     assert!(matches!(filter.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
 }
 

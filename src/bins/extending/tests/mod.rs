@@ -4,12 +4,12 @@
 mod lines;
 
 use crate::coding::Extension;
+use crate::ground::{Listed, members_of, read};
+use crate::values::Parameters;
 use crate::values::testing::{Tested, forward_to_filter};
-use crate::values::{List, Parameters};
 use crate::{Digest, KeyHasher, MemoryRemote};
 
-use super::super::line::Entry;
-use super::{Begins, BinParameters, ExtendingBins};
+use super::{BinParameters, ExtendingBins};
 
 /// The filter that a filter with values would be on bins.
 pub(crate) fn extension_bins<H: KeyHasher>(parameters: Parameters) -> ExtendingBins<H> {
@@ -20,12 +20,11 @@ pub(crate) fn extension_bins<H: KeyHasher>(parameters: Parameters) -> ExtendingB
 impl<H: KeyHasher> ExtendingBins<H> {
     /// The stored keys with the fingerprint of a digest, with their extensions.
     fn alike(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, Extension)> {
-        let item @ (bin, entry): (u64, Entry) = self.item(digest);
-        let list: List = self.read(self.table.place(digest), remote).unwrap();
-        let members = self.members(&list).into_iter().filter(|member| (member.bin, member.entry) == item);
+        let home @ (bin, entry) = Listed::home(self, digest);
+        let list = read(self, home, remote).unwrap();
         let ranks = self.table.items_of(bin).equal(entry);
         let values = ranks.map(|rank| self.values.get(bin, rank));
-        members.map(|member| list.keys.get(member.rank).to_vec()).zip(values).collect()
+        members_of(self, &list, home).map(|(rank, _)| list.keys.get(rank).to_vec()).zip(values).collect()
     }
 }
 
@@ -40,7 +39,7 @@ impl<H: KeyHasher> Tested for ExtendingBins<H> {
     }
 
     fn kept(&self) -> u32 {
-        self.addresses.kept
+        self.addresses.kept()
     }
 
     fn home(&self, digest: Digest) -> u64 {
@@ -51,17 +50,13 @@ impl<H: KeyHasher> Tested for ExtendingBins<H> {
         self.table.bins()
     }
 
-    fn address_of(&self, digest: Digest) -> u64 {
-        self.address(self.table.place(digest))
-    }
-
     fn addresses(&self) -> Vec<u64> {
         self.expected_addresses().collect()
     }
 
     fn accepting(&self, digest: Digest, remote: &mut MemoryRemote) -> Vec<(Vec<u8>, Extension)> {
         let query = self.string(digest);
-        self.alike(digest, remote).into_iter().filter(|(_, value)| value.begins(&query)).collect()
+        self.alike(digest, remote).into_iter().filter(|(_, value)| value.begins(&query, 0)).collect()
     }
 
     fn value_of(&self, key: &[u8], remote: &mut MemoryRemote) -> Extension {

@@ -41,6 +41,9 @@ impl Keys {
     }
 }
 
+/// So many keys are compared with each other; more are sorted.
+const FEW: usize = 16;
+
 /// One list of the remote.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct List {
@@ -68,6 +71,12 @@ impl List {
     }
 
     pub(crate) fn has_duplicates(&self) -> bool {
+        if self.keys.len() <= FEW {
+            let equal = |one: usize, other: usize| {
+                self.digests[one] == self.digests[other] && self.keys.get(one) == self.keys.get(other)
+            };
+            return (1..self.keys.len()).any(|later| (0..later).any(|earlier| equal(earlier, later)));
+        }
         let mut keys: Vec<&[u8]> = self.keys.iter().collect();
         keys.sort_unstable();
         keys.windows(2).any(|pair| pair[0] == pair[1])

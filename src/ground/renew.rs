@@ -8,18 +8,18 @@
 //! do no harm. No operation reads them, a doubling passes over them, and
 //!
 //! - the next renewal begins with removing them, as does `clear` and a rebuild;
-//! - `verify_remote` reports them, as every key that no slot stands for;
-//! - `resync` of such an address removes what is there. A key from there is used only where a slot would have none
+//! - `verify_remote` reports them, as every key that no item stands for;
+//! - `resync` of such an address removes what is there. A key from there is used only where an item would have none
 //!   otherwise: it may have been removed from the filter since.
 
 use std::ops::ControlFlow;
 
-use crate::{AdaptiveError, Change, KeyHasher, Remote};
+use crate::{AdaptiveError, Change, Remote};
 
-use super::Scheme;
-use super::core::Core;
-use super::grow::Doubling;
+use super::grow::take;
 use super::keys::{Keys, List};
+use super::list::{self, Addresses};
+use super::{Filling, Listed};
 
 /// Changes that go to the remote in one group; a list that is removed stays whole.
 const GROUP: usize = 256;
@@ -29,14 +29,14 @@ const PORTION: usize = 1 << 12;
 
 /// Changes that wait until there are enough of them.
 #[derive(Default)]
-pub(crate) struct Group {
+struct Group {
     keys: Keys,
     /// The address of each key, and its rank if it is to be removed.
     places: Vec<(u64, Option<usize>)>,
 }
 
 impl Group {
-    pub(crate) fn push<R: Remote>(
+    fn push<R: Remote>(
         &mut self,
         address: u64,
         key: &[u8],
@@ -72,64 +72,52 @@ impl Group {
         Ok(())
     }
 
-    pub(crate) fn finish<R: Remote>(mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn finish<R: Remote>(mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         self.apply_if(1, remote)
     }
 }
 
-impl<S: Scheme, H: KeyHasher> Core<S, H> {
-    /// [`grow`](Self::grow) with lists under new addresses.
-    pub(super) fn grow_and_renew<R: Remote>(
-        &mut self,
-        slots: u64,
-        capacity: usize,
-        remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
-        self.sweep(remote)?;
-        let addresses = self.addresses.renewed();
-        let (mut doubling, mut group) = (Doubling::new(self, slots)?, Group::default());
-        let mut last = None;
-        for (quotient, _) in self.table.runs() {
-            let address = self.addresses.of(quotient);
-            if last.replace(address) == Some(address) {
-                continue;
-            }
-            let list = self.read(quotient, remote)?;
-            doubling.take(&list)?;
-            for (key, &digest) in list.keys.iter().zip(&list.digests) {
-                group.push(addresses.of(doubling.locate(digest).0), key, remote)?;
-            }
-        }
-        group.finish(remote)?;
-        let doubled = doubling.finish();
-        self.become_doubled(doubled, addresses, capacity);
-        // The filter has grown, whatever comes of this. What cannot be removed now is when lists are renewed again.
-        let _ = self.sweep(remote);
-        Ok(())
-    }
-
-    /// Removes all lists of other generations.
-    fn sweep<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        // In portions of a few bits per slot, so that neither memory nor the number of scans gets large.
-        let portion = (self.table.slots() / 16) as usize;
-        sweep(&|address| self.addresses.is_stale(address), portion, &self.hasher, remote)
-    }
-}
-
-/// Removes all lists whose addresses are stale, in portions of about so many.
-pub(crate) fn sweep<R: Remote>(
-    is_stale: &impl Fn(u64) -> bool,
-    portion: usize,
-    hasher: &impl KeyHasher,
+/// [`grow`](super::grow()) with lists under new addresses.
+pub(super) fn grow_and_renew<G: Listed, R: Remote>(
+    ground: &mut G,
+    capacity: usize,
     remote: &mut R,
 ) -> Result<(), AdaptiveError<R::Error>> {
-    let portion = portion.max(PORTION);
+    sweep(ground, remote)?;
+    let addresses = ground.addresses().renewed();
+    let kept = ground.addresses().kept() + 1;
+    let (mut doubled, mut group) = (ground.filling(1, kept, capacity)?, Group::default());
+    let mut last = None;
+    for address in ground.expected_addresses() {
+        if last.replace(address) == Some(address) {
+            continue;
+        }
+        let list = List::read(address, ground.hasher(), remote)?;
+        list::check(ground, &list)?;
+        take(ground, &list, &mut doubled)?;
+        for (key, &digest) in list.keys.iter().zip(&list.digests) {
+            group.push(doubled.address(doubled.home(digest), addresses), key, remote)?;
+        }
+    }
+    group.finish(remote)?;
+    doubled.complete(ground)?;
+    ground.become_filled(doubled, addresses, capacity);
+    // The filter has grown, whatever comes of this. What cannot be removed now is when lists are renewed again.
+    let _ = sweep(ground, remote);
+    Ok(())
+}
+
+/// Removes all lists of other generations.
+fn sweep<G: Listed, R: Remote>(ground: &G, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    let addresses = ground.addresses();
+    // A few bits per key, so that neither memory nor the number of scans gets large.
+    let portion = (ground.capacity() / 16).max(PORTION);
     let mut after = None;
     loop {
-        let stale = stale_addresses(is_stale, after, portion, remote)?;
+        let stale = stale_addresses(addresses, after, portion, remote)?;
         let mut group = Group::default();
         for &address in &stale {
-            group.remove(&List::read(address, hasher, remote)?, remote)?;
+            group.remove(&List::read(address, ground.hasher(), remote)?, remote)?;
         }
         group.finish(remote)?;
         if stale.len() < portion {
@@ -141,14 +129,14 @@ pub(crate) fn sweep<R: Remote>(
 
 /// The first addresses behind `after` that are stale and have keys.
 fn stale_addresses<R: Remote>(
-    is_stale: &impl Fn(u64) -> bool,
+    addresses: Addresses,
     after: Option<u64>,
     count: usize,
     remote: &mut R,
 ) -> Result<Vec<u64>, AdaptiveError<R::Error>> {
     let mut stale = Vec::new();
     let visit = &mut |address: u64, _: &[u8]| {
-        if is_stale(address) && stale.last().copied().or(after) < Some(address) {
+        if addresses.is_stale(address) && stale.last().copied().or(after) < Some(address) {
             stale.push(address);
         }
         if stale.len() < count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
