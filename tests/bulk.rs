@@ -4,9 +4,11 @@
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
     Adaptive, AdaptiveError, BinFilter, BlockedBloomFilter, BloomFilter, BulkError, Change, ExtensionFilter,
-    Filter, Growable, Insert, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remote,
-    SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    Filter, Ground, Growable, Insert, MemoryRemote, MissingEntry, Overflow, PartialKeyCuckooFilter,
+    QuotientFilter, Remote, SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
 };
+
+const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];
 
 fn keys(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
@@ -97,12 +99,15 @@ fn tables_are_those_that_insertion_makes() {
         |keys, remote| uncompressed.clone().from_keys(keys, remote).unwrap(),
         |remote| uncompressed.clone().build_from(remote).unwrap(),
     );
-    let extension = ExtensionFilter::builder().capacity(20_000).seed(1_u64).false_positive_rate(0.2);
-    same_table(
-        || extension.clone().build().unwrap(),
-        |keys, remote| extension.clone().from_keys(keys, remote).unwrap(),
-        |remote| extension.clone().build_from(remote).unwrap(),
-    );
+    for ground in GROUNDS {
+        let extension = ExtensionFilter::builder().capacity(20_000).seed(1_u64).false_positive_rate(0.2);
+        let extension = extension.ground(ground);
+        same_table(
+            || extension.clone().build().unwrap(),
+            |keys, remote| extension.clone().from_keys(keys, remote).unwrap(),
+            |remote| extension.clone().build_from(remote).unwrap(),
+        );
+    }
 }
 
 agree! {
@@ -110,11 +115,17 @@ agree! {
     telescoping_filters_that_forget_agree: TelescopingFilter, overflow(Overflow::Reset);
     uncompressed_telescoping_filters_agree: UncompressedTelescopingFilter;
     extension_filters_agree: ExtensionFilter;
+    extension_filters_on_quotients_agree: ExtensionFilter, ground(Ground::Quotient);
+    extension_filters_on_bins_agree: ExtensionFilter, ground(Ground::Bins);
 }
 
 #[test]
 fn filters_come_back_from_their_remotes_however_often_they_grew() {
-    let builder = ExtensionFilter::builder().capacity(50).seed(1_u64).growable();
+    GROUNDS.into_iter().for_each(comes_back);
+}
+
+fn comes_back(ground: Ground) {
+    let builder = ExtensionFilter::builder().capacity(50).ground(ground).seed(1_u64).growable();
     let (mut filter, mut remote) = (builder.clone().build().unwrap(), MemoryRemote::new());
     assert_eq!(builder.clone().build_from(&mut remote).unwrap().len(), 0);
     for key in 0..20_000_u64 {
@@ -126,7 +137,8 @@ fn filters_come_back_from_their_remotes_however_often_they_grew() {
             assert!(back == filter, "after {key} keys");
         }
     }
-    let fixed = ExtensionFilter::builder().capacity(50).seed(1_u64).build_from(&mut remote).map(drop);
+    let fixed = ExtensionFilter::builder().capacity(50).ground(ground).seed(1_u64);
+    let fixed = fixed.build_from(&mut remote).map(drop);
     assert!(matches!(fixed, Err(BulkError::Filter(AdaptiveError::Full(_)))), "{fixed:?}");
     let other = builder.clone().seed(2_u64).build_from(&mut remote).map(drop);
     assert!(matches!(other, Err(BulkError::Filter(AdaptiveError::Inconsistent { .. }))), "{other:?}");
@@ -136,11 +148,28 @@ fn filters_come_back_from_their_remotes_however_often_they_grew() {
 #[test]
 fn lists_that_no_filter_writes_are_refused() {
     let keys = keys(500, 3);
-    let builder = TelescopingFilter::builder().capacity(600).seed(1_u64);
+    let telescoping = TelescopingFilter::builder().capacity(600).seed(1_u64);
+    wrong_lists_are_refused(
+        |remote| telescoping.clone().from_keys(&keys, remote).map(drop),
+        |remote| telescoping.clone().build_from(remote).map(drop),
+    );
+    let bins = ExtensionFilter::builder().capacity(600).ground(Ground::Bins).seed(1_u64);
+    wrong_lists_are_refused(
+        |remote| bins.clone().from_keys(&keys, remote).map(drop),
+        |remote| bins.clone().build_from(remote).map(drop),
+    );
+}
+
+type Done = Result<(), BulkError<MissingEntry>>;
+
+fn wrong_lists_are_refused(
+    fill: impl Fn(&mut MemoryRemote) -> Done,
+    build_from: impl Fn(&mut MemoryRemote) -> Done,
+) {
     let mut random = Random::new(9);
     for _ in 0..300 {
         let mut remote = MemoryRemote::new();
-        builder.clone().from_keys(&keys, &mut remote).unwrap();
+        fill(&mut remote).unwrap();
         let entries: Vec<(u64, Vec<u8>)> = remote.iter().map(|(at, key)| (at, key.to_vec())).collect();
         let (address, key) = entries[random.below(entries.len() as u64) as usize].clone();
         let elsewhere = [address + 1, u64::MAX, 1 << 48 | address, random.next()][random.below(4) as usize];
@@ -150,7 +179,7 @@ fn lists_that_no_filter_writes_are_refused() {
             _ => Change::Push { address, key: b"another's" },
         };
         remote.apply(&[change]).unwrap();
-        let refused = builder.clone().build_from(&mut remote).map(drop);
+        let refused = build_from(&mut remote);
         assert!(refused.is_err(), "{change:?}");
     }
 }

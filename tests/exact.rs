@@ -4,9 +4,11 @@
 use besom::exact::{ExcludeError, exclude};
 use besom::testing::Random;
 use besom::{
-    Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, MemoryRemote, Overflow, Seed,
+    Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
     TelescopingFilter, UncompressedTelescopingFilter,
 };
+
+const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];
 
 /// Fills a filter with random keys, excludes a random list, and compares all answers with the lists.
 fn check<F: Adaptive>(mut filter: F, keys: u64, negatives: u64, seed: u64, exact: bool) {
@@ -50,9 +52,11 @@ fn every_negative_is_rejected_and_every_key_accepted() {
                 .false_positive_rate(rate)
                 .seed(seed);
             check(explicit.build().unwrap(), keys, negatives, seed, rate < 0.01);
-            let extension =
-                ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-            check(extension.build().unwrap(), keys, negatives, seed, true);
+            for ground in GROUNDS {
+                let extension = ExtensionFilter::builder().capacity(capacity).ground(ground);
+                let extension = extension.false_positive_rate(rate).seed(seed);
+                check(extension.build().unwrap(), keys, negatives, seed, true);
+            }
         }
         let broom = BroomFilter::builder().capacity(keys as usize).false_positive_rate(1.0 / 64.0).seed(seed);
         check(broom.build().unwrap(), keys, negatives.min(200), seed, false);
@@ -65,12 +69,14 @@ fn every_negative_is_rejected_and_every_key_accepted() {
 /// An extension filter never takes a repair back: what the first pass repairs, the second finds repaired.
 #[test]
 fn two_passes_are_enough_for_an_extension_filter() {
-    let (mut filter, mut remote) =
-        (ExtensionFilter::builder().capacity(2000).seed(3_u64).build().unwrap(), MemoryRemote::new());
-    (0..2000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
-    let done = exclude(&mut filter, 2000..100_000_u64, &mut remote).unwrap();
-    assert_eq!(done.passes, 2);
-    assert!((250..550).contains(&done.adaptations), "{done:?}: about 1/256 of 98,000");
+    for ground in GROUNDS {
+        let filter = ExtensionFilter::builder().capacity(2000).ground(ground).seed(3_u64);
+        let (mut filter, mut remote) = (filter.build().unwrap(), MemoryRemote::new());
+        (0..2000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+        let done = exclude(&mut filter, 2000..100_000_u64, &mut remote).unwrap();
+        assert_eq!(done.passes, 2);
+        assert!((200..550).contains(&done.adaptations), "{done:?}: about 1/256 of 98,000");
+    }
 }
 
 #[test]

@@ -181,7 +181,7 @@ endure! {
     telescoping: "telescoping", TelescopingFilter;
     telescoping_reset: "telescoping-reset", TelescopingFilter, overflow(Overflow::Reset);
     telescoping_uncompressed: "telescoping-uncompressed", UncompressedTelescopingFilter;
-    extension: "extension", ExtensionFilter;
+    extension: "extension-quotient", ExtensionFilter, ground(Ground::Quotient);
     extension_bins: "extension-bins", ExtensionFilter, ground(Ground::Bins);
     extension_reset: "extension-reset", ExtensionFilter, overflow(Overflow::Reset);
     broom: "broom", BroomFilter;

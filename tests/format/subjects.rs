@@ -228,7 +228,7 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
     let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let filter = builder.overflow(overflow).hasher::<H>().build().unwrap();
+    let filter = builder.ground(Ground::Quotient).overflow(overflow).hasher::<H>().build().unwrap();
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 

@@ -32,6 +32,7 @@ macro_rules! for_every_family {
             "telescoping, growing" besom::TelescopingFilter => growable(),
             "telescoping-uncompressed" besom::UncompressedTelescopingFilter,
             "extension" besom::ExtensionFilter,
+            "extension-bins" besom::ExtensionFilter => ground(besom::Ground::Bins),
             "extension-reset" besom::ExtensionFilter => overflow(besom::Overflow::Reset),
             "extension, growing" besom::ExtensionFilter => growable(),
             "broom" besom::BroomFilter,
