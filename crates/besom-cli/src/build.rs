@@ -7,9 +7,9 @@ use besom::exact::{self, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher, MemoryRemote,
-    PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, KeyHasher,
+    MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter,
+    TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 use besom_lab::workload::Format;
 use clap::Args;
@@ -42,9 +42,9 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no extension]
-    #[arg(long, value_name = "KIND", value_parser = kind)]
-    filter: Option<Kind>,
+    /// Which filter [default: bins, with --no extension]; extension-bins and extension-quotient force its ground
+    #[arg(long, value_name = "KIND", value_parser = filter)]
+    filter: Option<Wanted>,
     /// The false-positive rate
     #[arg(long, value_name = "RATE", default_value = "0.00390625", value_parser = rate)]
     rate: f64,
@@ -74,9 +74,30 @@ pub(crate) struct Build {
     json: bool,
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
-    text.parse().map_err(|_| {
-        let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+/// A filter, and its ground if that is forced.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    kind: Kind,
+    ground: Option<Ground>,
+    name: &'static str,
+}
+
+/// Names that force a ground.
+const FORCED: [Wanted; 2] = [
+    Wanted { kind: Kind::Extension, ground: Some(Ground::Bins), name: "extension-bins" },
+    Wanted { kind: Kind::Extension, ground: Some(Ground::Quotient), name: "extension-quotient" },
+];
+
+impl From<Kind> for Wanted {
+    fn from(kind: Kind) -> Self {
+        Self { kind, ground: None, name: kind.name() }
+    }
+}
+
+fn filter(text: &str) -> Result<Wanted, String> {
+    let filters = || Kind::ALL.iter().map(|&kind| kind.into()).chain(FORCED);
+    filters().find(|wanted: &Wanted| wanted.name == text).ok_or_else(|| {
+        let names: Vec<_> = filters().map(|wanted| wanted.name).collect();
         format!("no filter is called {text}; there are {}", names.join(", "))
     })
 }
@@ -128,7 +149,7 @@ impl Build {
         let bytes = std::fs::metadata(&self.output).map_err(Failure::io(what.clone()))?.len();
         self.show(&Summary {
             file: what,
-            filter: self.kind().name(),
+            filter: self.wanted().name,
             keys: keys.len(),
             repeated_keys,
             negatives: exclusion.negatives,
@@ -140,8 +161,8 @@ impl Build {
         })
     }
 
-    fn kind(&self) -> Kind {
-        self.filter.unwrap_or(if self.no.is_some() { Kind::Extension } else { Kind::Bins })
+    fn wanted(&self) -> Wanted {
+        self.filter.unwrap_or(if self.no.is_some() { Kind::Extension } else { Kind::Bins }.into())
     }
 
     fn show(&self, summary: &Summary) -> Outcome {
@@ -178,7 +199,8 @@ impl Build {
     ) -> Outcome<(Box<dyn Opened>, Exclusion)> {
         let seed = self.seed.map_or_else(Seed::random, Seed::from);
         let capacity = self.capacity.unwrap_or(0).max(keys.len());
-        let work = Work { keys, negatives, name: self.kind().name() };
+        let Wanted { kind, ground, name } = self.wanted();
+        let work = Work { keys, negatives, name };
         macro_rules! build {
             ($filter:ty, $finish:ident) => {{
                 let builder =
@@ -186,11 +208,16 @@ impl Build {
                 work.$finish(builder.hasher::<H>().build())
             }};
         }
-        match self.kind() {
+        match kind {
             Kind::Quotient => build!(QuotientFilter, plain),
             Kind::Telescoping => build!(TelescopingFilter, adaptive),
             Kind::TelescopingUncompressed => build!(UncompressedTelescopingFilter, adaptive),
-            Kind::Extension => build!(ExtensionFilter, adaptive),
+            Kind::Extension => {
+                let builder = ExtensionFilter::builder().capacity(capacity);
+                let builder = builder.false_positive_rate(self.rate).seed(seed);
+                let builder = ground.into_iter().fold(builder, |builder, ground| builder.ground(ground));
+                work.adaptive(builder.hasher::<H>().build())
+            }
             Kind::Broom => build!(BroomFilter, adaptive),
             Kind::Bins => build!(BinFilter, plain),
             Kind::Cuckoo => build!(CuckooFilter, fixed),

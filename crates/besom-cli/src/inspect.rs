@@ -138,9 +138,12 @@ impl Inspect {
 fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     const VALUES: &[&str] =
         &["quotients", "remainder bits", "blocks", "growable", "overflow (0 reset, 1 spill)"];
+    const BINS: &[&str] = &["bins", "slots of a bin", "bits of class and tag"];
     const CUCKOO: &[&str] = &["tables", "slots of a bin", "bins of a table", "bits of a slot"];
     let names: &[&str] = match header.kind {
         Kind::Quotient => &["quotients", "remainder bits", "blocks", "doublings left"],
+        Kind::Bins => BINS,
+        Kind::Extension if is_on_bins(header) => BINS,
         Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension => VALUES,
         Kind::Cuckoo
         | Kind::CuckooPartial
@@ -156,11 +159,20 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     names.iter().copied().zip(header.parameters).collect()
 }
 
+/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the eighth.
+fn is_on_bins(header: &Header) -> bool {
+    header.kind == Kind::Extension && header.parameters[7] == 0
+}
+
 /// The rate that follows from the measures of a filter, for those that have a short formula.
 fn expected_rate(header: &Header, stats: &FilterStats) -> Option<f64> {
-    let [first, second, ..] = header.parameters.map(|parameter| parameter as f64);
+    let [first, second, third, ..] = header.parameters.map(|parameter| parameter as f64);
     let keys = header.len as f64;
     match header.kind {
+        // Every key is met by one query in as many as there are bins, classes and tags.
+        kind if kind == Kind::Bins || is_on_bins(header) => {
+            Some(1.0 - (-keys / first * 0.5_f64.powf(third)).exp())
+        }
         // A query meets a run of on average as many remainders as there are keys a quotient.
         Kind::Quotient | Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension => {
             Some(1.0 - (-keys / first * 0.5_f64.powf(second)).exp())

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use besom::testing::NullRemote;
 use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, ExtensionFilter, Filter, Insert, QuotientFilter,
+    Adaptive, BinFilter, BlockedBloomFilter, ExtensionFilter, Filter, Ground, Insert, QuotientFilter,
     TelescopingFilter, TinySet,
 };
 
@@ -77,9 +77,10 @@ fn bins(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
 }
 
 macro_rules! adaptive {
-    ($name:ident, $filter:ident, $title:literal) => {
+    ($name:ident, $filter:ident, $title:literal $(, $call:ident($value:expr))?) => {
         fn $name(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
             let builder = $filter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+            $(let builder = builder.$call($value);)?
             let bulk = |threads: usize| -> Result<usize, Box<dyn Error>> {
                 let filter =
                     on_threads(threads, || builder.clone().from_keys(&scale.members, &mut NullRemote))?;
@@ -106,7 +107,12 @@ macro_rules! adaptive {
 }
 
 adaptive!(telescoping, TelescopingFilter, "telescoping: insertion, with a remote that stores nothing");
-adaptive!(extension, ExtensionFilter, "extension: insertion, with a remote that stores nothing");
+adaptive!(
+    extension,
+    ExtensionFilter,
+    "extension-quotient: insertion, with a remote that stores nothing",
+    ground(Ground::Quotient)
+);
 
 fn inserting<F: Insert>(
     scale: &Scale,

@@ -44,7 +44,15 @@ fn known_negatives_are_excluded_by_every_filter_that_adapts() {
     folder.lines("no", keys(5000..45_000));
     folder.lines("few", keys(5000..9000));
     // Those that keep whole levels of colliding keys make room by forgetting, once a twentieth of the keys collided.
-    let room_for_all = ["telescoping", "telescoping-uncompressed", "extension", "broom", "whitelist"];
+    let room_for_all = [
+        "telescoping",
+        "telescoping-uncompressed",
+        "extension",
+        "extension-bins",
+        "extension-quotient",
+        "broom",
+        "whitelist",
+    ];
     let room_for_few = ["adaptive-bloom", "cascade"];
     let lists = room_for_all
         .map(|kind| (kind, "no", 40_000))

@@ -35,7 +35,7 @@ fn measure(setting: &Setting, ratio: f64, run: u32) -> Result<Vec<Point>, TaskEr
     let distinct = stream().collect::<HashSet<u64>>().len();
     let keys = ((distinct as f64 / ratio) as usize).max(1);
     let spec = Spec::new(keys, setting.seed("filter", run)).load(LOAD);
-    let mut contest = Contest::new(&["extension"], &spec)?;
+    let mut contest = Contest::new(&["extension-quotient"], &spec)?;
     for (budget, name) in BUDGETS {
         contest.add(name, broom(&spec, budget)?);
     }
@@ -113,12 +113,12 @@ fn memory_claim(points: &Points) -> Claim {
     let (mut texts, mut agrees) = (Vec::new(), true);
     for (budget, name) in BUDGETS {
         let inside = |x| within(points, budget, name, x);
-        let rates = ratios(points, "", name, "extension", inside);
+        let rates = ratios(points, "", name, "extension-quotient", inside);
         let bits = |x, series| points.mean("", series, x, "adaptivity bits").unwrap_or(0.0);
         // The two meet other false positives, so a hundredth of a bit is chance.
         agrees &= rates
             .iter()
-            .all(|&(x, ratio)| ratio <= 1.3 && bits(x, name) <= 1.05 * bits(x, "extension") + 0.01);
+            .all(|&(x, ratio)| ratio <= 1.3 && bits(x, name) <= 1.05 * bits(x, "extension-quotient") + 0.01);
         texts.push(format!("{name}: {}", list(&rates)));
     }
     if !points.xs("").is_empty() {

@@ -16,7 +16,7 @@ pub(super) const FILTERS: [&str; 10] = [
     "telescoping-reset",
     "telescoping",
     "extension-reset",
-    "extension",
+    "extension-quotient",
     "broom",
     "cuckooing",
     "swapping",

@@ -5,9 +5,9 @@ mod strangers;
 
 use std::collections::BTreeMap;
 
-use besom::{Adaptive, ExtensionFilter, MemoryRemote, Overflow, TelescopingFilter};
+use besom::{Adaptive, ExtensionFilter, Ground, MemoryRemote, Overflow, TelescopingFilter};
 
-use self::strangers::{Chosen, Kind, Strangers};
+use self::strangers::{Chosen, Cut, Kind, Strangers};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
 
@@ -20,14 +20,41 @@ const STOPS: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 const REMAINDERS: [u32; 4] = [4, 8, 12, 16];
 const LOAD: f64 = 0.95;
 /// What a filter with remainders of 8 bits may take after four repairs per key.
-const LIMITS: [(Kind, f64); 2] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0)];
+const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 24.0)];
+const KINDS: [Kind; 3] = [Kind::Telescoping, Kind::Extension, Kind::OnBins];
+
+/// How lines are cut that meet the rate of remainders of so many bits: slots of a bin, planes of a tag, and bits of its class
+/// and whole bytes.
+const LINES: [(u32, [u32; 3]); 4] =
+    [(4, [53, 0, 13]), (8, [49, 0, 14]), (12, [34, 4, 14]), (16, [27, 7, 14])];
+
+fn line(remainder: u32) -> [u32; 3] {
+    LINES.iter().find(|(other, _)| *other == remainder).map_or([49, 0, 14], |(_, line)| *line)
+}
 
 fn log2_slots(setting: &Setting) -> u32 {
     setting.pick(14, 16)
 }
 
-fn policies() -> [(&'static str, Overflow); 2] {
-    [("spill", Overflow::Spill), ("reset", Overflow::Reset)]
+/// What a filter can do with values that do not fit. Bins have nothing that could be reset.
+fn policies(kind: Kind) -> &'static [(&'static str, Overflow)] {
+    match kind {
+        Kind::OnBins => &[("spill", Overflow::Spill)],
+        _ => &[("spill", Overflow::Spill), ("reset", Overflow::Reset)],
+    }
+}
+
+/// How many keys fill a table of this kind, and how it cuts their hashes: its quotients, or its bins, are a power of two.
+fn shape(setting: &Setting, kind: Kind, remainder: u32) -> (usize, Cut) {
+    let log2 = log2_slots(setting);
+    let (cut, slots) = match kind {
+        Kind::OnBins => {
+            let [slots, planes, lower] = line(remainder);
+            (Cut { home: log2 - 5, behind: planes, lower }, slots << (log2 - 5))
+        }
+        _ => (Cut { home: log2, behind: remainder, lower: 0 }, 1 << log2),
+    };
+    ((LOAD * f64::from(slots)) as usize, cut)
 }
 
 fn series(kind: Kind, policy: &str) -> String {
@@ -50,13 +77,12 @@ fn entropy(values: impl Iterator<Item = u32>) -> f64 {
 fn measure<F: Adaptive<Hasher = Chosen>>(
     mut filter: F,
     kind: Kind,
-    remainder: u32,
+    cut: Cut,
     seed: u64,
     point: impl Fn(f64) -> Point,
 ) -> Result<Vec<Point>, TaskError> {
     let keys = filter.capacity();
-    let quotient = filter.stats().slots.ilog2();
-    let mut strangers = Strangers::new(kind, quotient, remainder, keys, seed);
+    let mut strangers = Strangers::new(kind, cut, keys, seed);
     let mut remote = MemoryRemote::new();
     for key in strangers.stored() {
         filter.insert(key, &mut remote)?;
@@ -71,7 +97,7 @@ fn measure<F: Adaptive<Hasher = Chosen>>(
         let stats = filter.stats();
         // An extension is its length and as many bits.
         let values = strangers.values();
-        let strings = if kind == Kind::Extension { values.iter().sum::<u32>() } else { 0 };
+        let strings = if kind.extends() { values.iter().sum::<u32>() } else { 0 };
         points.push(
             point(stop)
                 .with("bits", stats.bits_per_key())
@@ -86,23 +112,25 @@ fn measure<F: Adaptive<Hasher = Chosen>>(
 fn run(
     setting: &Setting,
     kind: Kind,
-    policy: (&'static str, Overflow),
+    policy: &'static (&'static str, Overflow),
     remainder: u32,
     run: u32,
 ) -> Result<Vec<Point>, TaskError> {
-    let capacity = (LOAD * f64::from(1_u32 << log2_slots(setting))) as usize;
+    let (capacity, cut) = shape(setting, kind, remainder);
     let rate = LOAD * 0.5_f64.powf(f64::from(remainder)) * 1.000_1;
     let seed = setting.seed("strangers", run);
     let point = |stop| Point::new(series(kind, policy.0), stop, run).in_panel(panel(remainder));
     macro_rules! build {
-        ($filter:ident) => {{
+        ($filter:ident $(, $ground:ident)?) => {{
             let builder = $filter::builder().capacity(capacity).max_load(LOAD).overflow(policy.1);
+            $(let builder = builder.ground(Ground::$ground);)?
             builder.false_positive_rate(rate).seed(seed).hasher::<Chosen>().build()?
         }};
     }
     match kind {
-        Kind::Telescoping => measure(build!(TelescopingFilter), kind, remainder, seed, point),
-        Kind::Extension => measure(build!(ExtensionFilter), kind, remainder, seed, point),
+        Kind::Telescoping => measure(build!(TelescopingFilter), kind, cut, seed, point),
+        Kind::Extension => measure(build!(ExtensionFilter, Quotient), kind, cut, seed, point),
+        Kind::OnBins => measure(build!(ExtensionFilter, Bins), kind, cut, seed, point),
     }
 }
 
@@ -119,8 +147,8 @@ impl Experiment for RepairedSpace {
         let cost = 100.0 * f64::from(1_u32 << log2_slots(setting));
         let mut tasks = Vec::new();
         for remainder in REMAINDERS {
-            for kind in [Kind::Telescoping, Kind::Extension] {
-                for policy in policies() {
+            for kind in KINDS {
+                for policy in policies(kind) {
                     for repetition in 0..setting.repetitions(1, 3) {
                         let (setting, name) = (setting.clone(), series(kind, policy.0));
                         let id = format!("{name}, r = {remainder}, run {repetition}");
@@ -135,7 +163,7 @@ impl Experiment for RepairedSpace {
 
     fn report(&self, setting: &Setting, points: &Points) -> Section {
         let mut section = Section::new().note(format!(
-            "2^{} slots, load {LOAD}; false positives as random queries make them (every slot alike in the telescoping \
+            "2^{} slots, about as many on bins, load {LOAD}; false positives as random queries make them (every slot alike in the telescoping \
              filter, one with an extension of ℓ bits 2^-ℓ times as often in the extension filter), made from the stored \
              keys under a hash function that can be inverted, so that nobody has to wait for them.",
             log2_slots(setting)
@@ -165,7 +193,7 @@ fn plot(points: &Points, remainder: u32) -> Plot {
     for name in points.series(&panel) {
         plot.line(Line::new(name, points.curve(&panel, name, "bits")));
     }
-    for kind in [Kind::Telescoping, Kind::Extension] {
+    for kind in KINDS {
         let name = series(kind, "spill");
         let Some(fresh) = points.mean(&panel, &name, 0.0, "bits") else { continue };
         let curve = points.curve(&panel, &name, "entropy");
@@ -212,7 +240,7 @@ fn entropy_claim(points: &Points) -> Claim {
         Claim::new("with spill never more than the fresh filter, one bit per key and twice the entropy");
     let mut worst: Option<(f64, String)> = None;
     for remainder in REMAINDERS {
-        for kind in [Kind::Telescoping, Kind::Extension] {
+        for kind in KINDS {
             let (panel, name) = (panel(remainder), series(kind, "spill"));
             let at = |stop: f64, value: &str| points.mean(&panel, &name, stop, value);
             for stop in STOPS {

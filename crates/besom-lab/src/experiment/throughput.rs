@@ -17,7 +17,7 @@ use crate::workload::{ActiveSet, ActiveSetShape, Uniform};
 pub(super) struct Throughput;
 
 const FILTERS: [&str; 6] =
-    ["telescoping", "telescoping-uncompressed", "extension", "broom", "quotient", "vacuum"];
+    ["telescoping", "telescoping-uncompressed", "extension-quotient", "broom", "quotient", "vacuum"];
 const LOADS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 
 fn slots(setting: &Setting) -> usize {
@@ -172,7 +172,7 @@ fn claims(section: Section, points: &Points) -> Section {
         "telescoping answers queries about half as fast as extension and uncompressed telescoping (0.35 to 0.65)",
     );
     let pair = (
-        ratio("query", "telescoping", "extension"),
+        ratio("query", "telescoping", "extension-quotient"),
         ratio("query", "telescoping", "telescoping-uncompressed"),
     );
     if let (Some(extension), Some(uncompressed)) = pair {
@@ -190,7 +190,8 @@ fn claims(section: Section, points: &Points) -> Section {
     let mut alike = Claim::new(
         "insertions into telescoping, extension and the plain quotient filter are alike (within a factor of 1.5)",
     );
-    let pair = (ratio("insert", "telescoping", "quotient"), ratio("insert", "extension", "quotient"));
+    let pair =
+        (ratio("insert", "telescoping", "quotient"), ratio("insert", "extension-quotient", "quotient"));
     if let (Some(telescoping), Some(extension)) = pair {
         let text = format!(
             "of the quotient filter's: telescoping {}, extension {}",

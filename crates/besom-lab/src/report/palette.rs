@@ -45,11 +45,12 @@ const DASHED: &str = "6 3";
 const DOTTED: &str = "2 3";
 
 /// Filters keep their style in every plot.
-const NAMED: [(&str, Style); 26] = [
+const NAMED: [(&str, Style); 27] = [
     ("telescoping", style(BLUE, Marker::Circle, FULL)),
     ("telescoping-uncompressed", style(BLUE, Marker::Circle, DOTTED)),
     ("telescoping-reset", style(BLUE, Marker::Down, DASHED)),
     ("extension", style(VERMILION, Marker::Square, FULL)),
+    ("extension-quotient", style(VERMILION, Marker::Square, DASHED)),
     ("extension-bins", style(VERMILION, Marker::Square, DOTTED)),
     ("extension-reset", style(VERMILION, Marker::Down, DASHED)),
     ("broom", style(GREEN, Marker::Diamond, FULL)),

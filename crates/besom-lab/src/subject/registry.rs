@@ -125,6 +125,9 @@ const REGISTRY: &[Entry] = &[
         on_quotients!(UncompressedTelescopingFilter, spec, 3).map(dyn_adaptive)
     }),
     Entry::adaptive("extension", None, |spec| on_quotients!(ExtensionFilter, spec, 3).map(dyn_adaptive)),
+    Entry::adaptive("extension-quotient", None, |spec| {
+        on_quotients!(ExtensionFilter, spec, 3, ground(Ground::Quotient)).map(dyn_adaptive)
+    }),
     Entry::adaptive("extension-bins", None, |spec| {
         on_quotients!(ExtensionFilter, spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
     }),

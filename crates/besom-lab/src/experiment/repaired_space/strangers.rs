@@ -68,23 +68,58 @@ fn half_of(word: u64, number: u64) -> u64 {
 pub(super) enum Kind {
     Telescoping,
     Extension,
+    /// Extensions beside cache-line bins.
+    OnBins,
 }
 
 impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Telescoping => "telescoping",
-            Self::Extension => "extension",
+            Self::Extension => "extension-quotient",
+            Self::OnBins => "extension-bins",
         }
     }
+
+    /// Whether the values are extensions.
+    pub(super) fn extends(self) -> bool {
+        self != Self::Telescoping
+    }
+}
+
+/// Where the fingerprint of a key ends, in a table whose quotients or bins are a power of two.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// The bits of a quotient, or of a bin.
+    pub(super) home: u32,
+    /// The bits of a remainder, or those of a tag's planes: they follow, and then the rest of the string.
+    pub(super) behind: u32,
+    /// What bins cut from the beginning of the digest's lower half: class and bytes of the tag.
+    pub(super) lower: u32,
+}
+
+impl Cut {
+    /// Where the string of a key begins.
+    fn prefix(self) -> u32 {
+        self.home + self.behind
+    }
+
+    /// The bits in which a stranger must agree with a key that has an extension of so many bits.
+    fn mask(self, extension: u32) -> u128 {
+        first(self.prefix() + extension) | first(self.lower) >> 64
+    }
+}
+
+/// The first so many bits, not more than 128.
+fn first(bits: u32) -> u128 {
+    u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0)
 }
 
 /// A source of false positives, and what it knows of the values that the slots have.
 #[derive(Debug)]
 pub(super) struct Strangers {
     kind: Kind,
-    quotient: u32,
-    remainder: u32,
+    cut: Cut,
     keys: Vec<[u8; 16]>,
     /// The selector of each key's slot, or the length of its extension, as far as the repairs tell.
     values: Vec<u32>,
@@ -97,12 +132,12 @@ pub(super) struct Strangers {
 const MOST: u32 = 62;
 
 impl Strangers {
-    pub(super) fn new(kind: Kind, quotient: u32, remainder: u32, keys: usize, seed: u64) -> Self {
+    pub(super) fn new(kind: Kind, cut: Cut, keys: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let stored = (0..keys).map(|_| draw(&mut random).to_be_bytes()).collect();
         let mut by_length = vec![Vec::new(); MOST as usize + 1];
         by_length[0] = (0..keys).collect();
-        Self { kind, quotient, remainder, keys: stored, values: vec![0; keys], by_length, random }
+        Self { kind, cut, keys: stored, values: vec![0; keys], by_length, random }
     }
 
     /// The keys to be stored.
@@ -122,9 +157,9 @@ impl Strangers {
             let stored = u128::from_be_bytes(self.keys[key]);
             let value = self.values[key];
             let found = match self.kind {
-                Kind::Extension => {
-                    let len = self.quotient + self.remainder + value;
-                    let stranger = agreeing(stored, 0, len, &mut self.random);
+                Kind::Extension | Kind::OnBins => {
+                    let mask = self.cut.mask(value);
+                    let stranger = stored & mask | draw(&mut self.random) & !mask;
                     Some(stranger).filter(|stranger| contains(&stranger.to_be_bytes()))
                 }
                 Kind::Telescoping => self.with_chunk(stored, value, &contains),
@@ -132,7 +167,7 @@ impl Strangers {
             // What was not accepted had been repaired with another key: the slot has gone on, or forgotten.
             let next = match (found, self.kind) {
                 (Some(stranger), kind) => self.after(kind, stored, stranger, value),
-                (None, Kind::Extension) => value + 1,
+                (None, Kind::Extension | Kind::OnBins) => value + 1,
                 (None, Kind::Telescoping) => (value + 1) % MOST,
             };
             self.set(key, next.min(MOST));
@@ -166,7 +201,7 @@ impl Strangers {
         chunk: u32,
         contains: &impl Fn(&[u8; 16]) -> bool,
     ) -> Option<u128> {
-        let (start, len) = (self.quotient + chunk * self.remainder, self.remainder);
+        let (start, len) = (self.cut.home + chunk * self.cut.behind, self.cut.behind);
         // A chunk may lie in two words, of which one can be chosen, and the rest must come by chance.
         let in_first = (word_end(start) - start).min(len);
         let tries = 8_u32 << (len - in_first.max(len - in_first));
@@ -181,7 +216,7 @@ impl Strangers {
                 let wanted = word(stored as u64, number) & mask | self.random.next_u64() & !mask;
                 draw(&mut self.random) << 64 | u128::from(half_of(wanted, number))
             };
-            let home = u128::MAX << (128 - self.quotient);
+            let home = u128::MAX << (128 - self.cut.home);
             let stranger = stored & home | stranger & !home;
             if contains(&stranger.to_be_bytes()) {
                 return Some(stranger);
@@ -193,9 +228,9 @@ impl Strangers {
     /// The value after the repair.
     fn after(&self, kind: Kind, stored: u128, stranger: u128, value: u32) -> u32 {
         match kind {
-            Kind::Extension => {
+            Kind::Extension | Kind::OnBins => {
                 let agree = (stored ^ stranger).leading_zeros();
-                (agree + 1).saturating_sub(self.quotient + self.remainder).max(value)
+                (agree + 1).saturating_sub(self.cut.prefix()).max(value)
             }
             // One chunk in 2^r is the same by chance, which the next try finds.
             Kind::Telescoping => value + 1,
@@ -203,7 +238,7 @@ impl Strangers {
     }
 
     fn set(&mut self, key: usize, value: u32) {
-        if self.kind == Kind::Extension {
+        if self.kind.extends() {
             let old = &mut self.by_length[self.values[key] as usize];
             old.iter().position(|other| *other == key).map(|place| old.swap_remove(place));
             self.by_length[value as usize].push(key);
