@@ -31,8 +31,8 @@
 //! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`]; [`DynFilter`] |
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
-//! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`ExtensionFilter`], [`BroomFilter`] |
-//! | on cache-line bins | [`BinFilter`], and [`ExtensionFilter`] where [`Ground::Bins`] is asked for |
+//! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`BroomFilter`], small [`ExtensionFilter`]s |
+//! | on cache-line bins | [`BinFilter`], and [`ExtensionFilter`] from 10,000 keys on ([`Ground`]) |
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | any of them, shared by threads | [`Sharded`] |
@@ -47,8 +47,8 @@
 //!
 //! | choose | when |
 //! |---|---|
-//! | [`TelescopingFilter`] | you want one: small, fast, adaptive |
-//! | [`ExtensionFilter`] | a repaired false positive must never come back |
+//! | [`TelescopingFilter`] | you want one: small, adaptive, of fixed memory if need be |
+//! | [`ExtensionFilter`] | speed counts, or a repaired false positive must never come back |
 //! | [`BroomFilter`] | the queries come from an attacker who also deletes |
 //! | [`CuckooingFilter`], [`SwappingFilter`], [`CyclicFilter`] | your keys live in a store addressed by slot |
 //! | [`AdaptiveBloomFilter`], [`Cascade`] | you have a Bloom filter or a quotient filter and want it to adapt |

@@ -184,6 +184,22 @@ fn wrong_lists_are_refused(
     }
 }
 
+/// The last address says how large the filter was: a wrong one must not be believed.
+#[test]
+fn an_address_that_is_not_its_keys_asks_for_no_memory() {
+    for ground in GROUNDS {
+        let builder = ExtensionFilter::builder().capacity(100).ground(ground).seed(1_u64).growable();
+        for far in [1 << 14, 1 << 30, 1 << 36, 1 << 39] {
+            let mut remote = MemoryRemote::new();
+            builder.clone().from_keys(&keys(80, 3), &mut remote).unwrap();
+            remote.apply(&[Change::Push { address: far, key: b"key" }]).unwrap();
+            let refused = builder.clone().build_from(&mut remote).map(drop);
+            let inconsistent = matches!(refused, Err(BulkError::Filter(AdaptiveError::Inconsistent { address, .. })) if address == far);
+            assert!(inconsistent, "{ground:?}, {far}: {refused:?}");
+        }
+    }
+}
+
 #[test]
 fn remotes_that_fail_are_reported() {
     let keys = keys(5_000, 3);

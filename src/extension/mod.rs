@@ -40,8 +40,9 @@ use scheme::Extending;
 /// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
 /// | `adapt` | one list read, nothing written |
 ///
-/// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. The table above is
-/// that of the quotient table, the default; [`Ground::Bins`] says what is different there.
+/// It stands on one of two [grounds](Ground), which its builder [chooses](ExtensionFilterBuilder::ground): what it promises is
+/// the same on both, but for speed and space. The table above is that of the quotient table; [`Ground::Bins`] says what is
+/// different there.
 ///
 /// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
 /// fingerprint that gets one more bit from the larger table gives back one bit of its extension.

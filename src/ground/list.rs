@@ -13,9 +13,11 @@
 
 use std::ops::Range;
 
+use crate::format::{FormatError, in_range};
 use crate::{AdaptiveError, Digest, Remote};
 
 use super::Listed;
+use super::grow::MAX_KEPT;
 use super::keys::{List, Visit, scan_lists};
 
 /// Where the generation begins in an address. Quotients are below
@@ -37,12 +39,17 @@ impl Addresses {
     }
 
     /// As they were written.
-    pub(crate) fn from_numbers(generation: u16, kept: u32) -> Self {
+    pub(crate) fn from_numbers([generation, kept]: [u64; 2]) -> Result<Self, FormatError> {
+        let generation = in_range("address generation", generation, 0..=u16::MAX.into())?;
+        Ok(Self::new(generation, in_range("kept doublings", kept, 0..=MAX_KEPT.into())?))
+    }
+
+    pub(super) fn new(generation: u16, kept: u32) -> Self {
         Self { generation, kept }
     }
 
     /// The generation of an address, and what is below it.
-    pub(crate) fn parts(address: u64) -> (u16, u64) {
+    pub(super) fn parts(address: u64) -> (u16, u64) {
         ((address >> GENERATION_AT) as u16, address & ((1 << GENERATION_AT) - 1))
     }
 

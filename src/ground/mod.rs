@@ -30,7 +30,9 @@ use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 pub use choice::Ground;
 pub(crate) use choice::{Wishes, choose};
-pub(crate) use grow::{MAX_KEPT, grow};
+#[cfg(test)]
+pub(crate) use grow::MAX_KEPT;
+pub(crate) use grow::grow;
 pub(crate) use keys::Keys;
 pub(crate) use list::{Addresses, address_of, members_of, read, verify_remote};
 pub(crate) use restore::restore;
@@ -149,7 +151,7 @@ pub(crate) trait Filling<G: Listed> {
 pub(crate) struct Moved<G: Listed> {
     pub(crate) home: G::Home,
     pub(crate) digest: Digest,
-    /// What it was in the table before, whose values mean the same after one doubling less a bit; or the initial item.
+    /// What it was in a table of half the size; or the initial item.
     pub(crate) item: G::Item,
 }
 

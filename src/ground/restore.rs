@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{AdaptiveError, FullError, Remote};
+use crate::{AdaptiveError, FullError, KeyHasher, Remote};
 
 use super::grow::MAX_KEPT;
 use super::keys::{List, scan_lists};
@@ -31,13 +31,16 @@ fn measure<G: Listed, R: Remote>(
     empty: &G,
     remote: &mut R,
 ) -> Result<Option<(u32, Addresses)>, AdaptiveError<R::Error>> {
-    let (mut keys, mut last) = (0_usize, None);
-    let mut count = |address: u64, _: &[u8]| {
-        (keys, last) = (keys + 1, Some(address));
+    let (mut keys, mut last, mut last_key) = (0_usize, 0, Vec::new());
+    let mut count = |address: u64, key: &[u8]| {
+        (keys, last) = (keys + 1, address);
+        key.clone_into(&mut last_key);
         ControlFlow::Continue(())
     };
     remote.scan(&mut count).map_err(AdaptiveError::Remote)?;
-    let Some(last) = last else { return Ok(None) };
+    if keys == 0 {
+        return Ok(None);
+    }
     let ((generation, below), capacity) = (Addresses::parts(last), empty.capacity());
     let (units, class_bits) = empty.units();
     let fits = |times: u32| empty.can_double(times) && capacity.checked_mul(1 << times).is_some();
@@ -50,10 +53,15 @@ fn measure<G: Listed, R: Remote>(
         kept += 1;
     }
     let grown = doublings + kept;
-    if fits(grown) && capacity << grown >= keys && (grown == 0 || empty.is_growable()) {
-        return Ok(Some((grown, Addresses::from_numbers(generation, kept))));
+    if !fits(grown) || capacity << grown < keys || (grown > 0 && !empty.is_growable()) {
+        return Err(FullError { len: keys, capacity }.into());
     }
-    Err(FullError { len: keys, capacity }.into())
+    // An address that is far too large would ask for as much memory: it must be that of its key.
+    let product = u128::from(empty.hasher().digest(&last_key).hi) * u128::from(units << doublings);
+    if (product >> 64) as u64 != below >> class_bits {
+        return Err(AdaptiveError::Inconsistent { address: last, expected: 0, found: 1 });
+    }
+    Ok(Some((grown, Addresses::new(generation, kept))))
 }
 
 /// Takes the keys of one list, each of which must belong there.

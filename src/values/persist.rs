@@ -16,7 +16,7 @@ use crate::KeyHasher;
 use crate::bits::{AlignedWords, low_mask};
 use crate::coding::Letters;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
-use crate::ground::{Addresses, MAX_KEPT};
+use crate::ground::Addresses;
 use crate::quotient::{CodeShare, Table};
 
 use super::coded::CodedValues;
@@ -54,9 +54,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         if values.overflow() != overflow {
             return Err(unsound("values that always fit, and a way to make them fit"));
         }
-        let generation = in_range("address generation", generation, 0..=u16::MAX.into())?;
-        let addresses =
-            Addresses::from_numbers(generation, in_range("kept doublings", kept, 0..=MAX_KEPT.into())?);
+        let addresses = Addresses::from_numbers([generation, kept])?;
         let growable = flag("growable", growable)?;
         let core = Self::new(table, values, S::for_remainder(bits as u32), hasher, capacity);
         let mut core = Self { growable, addresses, adaptations, resets, ..core };

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use besom::testing::Random;
-use besom::{BroomFilter, BuildError, ExtensionFilter, TelescopingFilter};
+use besom::{BroomFilter, BuildError, ExtensionFilter, Ground, TelescopingFilter};
 use besom_store::{Batch, Durability, Opening, RedbStore, StoreFilter};
 use redb::{Builder, Database, ReadableDatabase, TableDefinition};
 
@@ -231,8 +231,8 @@ fn run(path: &Path, keys: u64, count: usize) -> Result<(), Box<dyn Error>> {
     let telescoping = guarded("telescoping", path, &queries, move |_| {
         TelescopingFilter::builder().capacity(capacity).seed(2_u64).build()
     })?;
-    let extension = guarded("extension", path, &queries, move |_| {
-        ExtensionFilter::builder().capacity(capacity).seed(3_u64).build()
+    let extension = guarded("extension-quotient", path, &queries, move |_| {
+        ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(3_u64).build()
     })?;
     let broom = guarded("broom", path, &queries, move |_| {
         BroomFilter::builder().capacity(capacity).seed(4_u64).build()

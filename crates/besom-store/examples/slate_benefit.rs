@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use besom::testing::Random;
-use besom::{BroomFilter, ExtensionFilter, TelescopingFilter};
+use besom::{BroomFilter, ExtensionFilter, Ground, TelescopingFilter};
 use besom_store::slate::slatedb::bytes::Bytes;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
@@ -310,8 +310,9 @@ impl Bench {
         }
         self.run("fastbloom", Contender::<TelescopingFilter>::Bloom(self.unguarded().await?, bloom)).await?;
         self.run("telescoping", Contender::Guarded(self.guarded(telescoping()?).await?)).await?;
-        let extension = ExtensionFilter::builder().capacity(capacity).seed(1_u64).build()?;
-        self.run("extension", Contender::Guarded(self.guarded(extension).await?)).await?;
+        let extension = ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(1_u64);
+        let extension = extension.build()?;
+        self.run("extension-quotient", Contender::Guarded(self.guarded(extension).await?)).await?;
         let broom = BroomFilter::builder().capacity(capacity).seed(1_u64).build()?;
         self.run("broom", Contender::Guarded(self.guarded(broom).await?)).await
     }

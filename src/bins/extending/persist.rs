@@ -11,7 +11,7 @@
 use crate::KeyHasher;
 use crate::coding::{Extension, Extensions, Letters};
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, unsound};
-use crate::ground::{Addresses, MAX_KEPT};
+use crate::ground::Addresses;
 
 use super::super::persist::shape;
 use super::super::table::Table;
@@ -51,9 +51,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let [extensions] = decoder.numbers()?;
         let words = decoder.words(extensions.saturating_mul(3))?;
         let values = values(&words, bins, slots as u32)?;
-        let generation = in_range("address generation", generation, 0..=u16::MAX.into())?;
-        let addresses =
-            Addresses::from_numbers(generation, in_range("kept doublings", kept, 0..=MAX_KEPT.into())?);
+        let addresses = Addresses::from_numbers([generation, kept])?;
         let filter = Self::new(table, hasher, capacity, flag("growable", growable)?);
         Ok(Self { values, addresses, adaptations, ..filter })
     }
