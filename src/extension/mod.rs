@@ -11,6 +11,8 @@
 mod builder;
 mod scheme;
 mod strings;
+#[cfg(test)]
+mod tests;
 
 use crate::bins::ExtendingBins;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};

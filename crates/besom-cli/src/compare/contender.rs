@@ -107,6 +107,8 @@ const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f
 pub(crate) const ENTRIES: &[Entry] = &[
     ours("telescoping", "TelescopingFilter", true, true),
     ours("extension", "ExtensionFilter", true, true),
+    ours("extension-quotient", "ExtensionFilter", true, false),
+    ours("extension-bins", "ExtensionFilter", true, false),
     ours("broom", "BroomFilter", true, true),
     ours("cuckooing", "CuckooingFilter", true, true),
     ours("swapping", "SwappingFilter", true, true),
@@ -140,6 +142,15 @@ pub(crate) fn find(name: &str) -> Result<Entry, String> {
 const FINEST: u32 = 4 * 40;
 
 impl Entry {
+    /// The call that forces the ground of the filter, in the code that is recommended; nothing where the builder chooses it.
+    pub(crate) fn ground(&self) -> &'static str {
+        match self.name {
+            "extension-quotient" => ".ground(besom::Ground::Quotient)",
+            "extension-bins" => ".ground(besom::Ground::Bins)",
+            _ => "",
+        }
+    }
+
     /// Builds the filter in the space of the plan. The rate that it was built for comes with it.
     pub(crate) fn build(&self, plan: &Plan) -> Outcome<(Built, f64)> {
         match plan.space {

@@ -133,9 +133,8 @@ fn code(row: &Row, plan: &Plan) -> String {
         "xorf" => format!("let filter = {name}::try_from(&hashes_of_keys)?; // of {keys} keys"),
         _ => {
             let load = if has_load(entry.name) { ".max_load(0.95)" } else { "" };
-            let filter = format!(
-                "let filter = besom::{name}::builder().capacity({keys}).false_positive_rate({rate}){load}.build()?;"
-            );
+            let calls = format!(".capacity({keys}).false_positive_rate({rate}){load}{}", entry.ground());
+            let filter = format!("let filter = besom::{name}::builder(){calls}.build()?;");
             if entry.adaptive && entry.name != "whitelist" {
                 filter
                     + "\nlet mut guard = besom::Guard::new(filter, your_store); // repairs false positives by itself"

@@ -1,0 +1,69 @@
+//! Catches: a builder that stands on another ground than it says, announces the size of another one, or drops a wish; a rule
+//! that chooses bins where they are much larger.
+
+use crate::{Adaptive, BuildError, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, SipHash};
+
+#[cfg(target_arch = "x86_64")]
+const CHOSEN: Ground = Ground::Bins;
+#[cfg(not(target_arch = "x86_64"))]
+const CHOSEN: Ground = Ground::Quotient;
+
+#[test]
+fn wishes_that_only_one_ground_can_meet_choose_it() {
+    let builder = ExtensionFilter::builder().capacity(20_000);
+    let ground = |builder: &super::ExtensionFilterBuilder| {
+        let (filter, size) = (builder.clone().build().unwrap(), builder.size_in_bits().unwrap());
+        assert_eq!(filter.stats().bits, size);
+        filter.ground()
+    };
+    assert_eq!(ground(&builder), CHOSEN);
+    assert_eq!(ground(&builder.clone().growable().overflow(Overflow::Spill)), CHOSEN);
+    assert_eq!(builder.clone().hasher::<SipHash>().build().unwrap().ground(), CHOSEN);
+    assert_eq!(ground(&builder.clone().ground(Ground::Quotient)), Ground::Quotient);
+    let small = builder.clone().capacity(100);
+    assert_eq!(ground(&small), Ground::Quotient);
+    assert_eq!(ground(&small.ground(Ground::Bins)), Ground::Bins);
+    for (asked, call) in [
+        (builder.clone().overflow(Overflow::Reset), "overflow(Reset)"),
+        (builder.clone().repairs_per_key(0.01), "repairs_per_key"),
+    ] {
+        assert_eq!(ground(&asked), Ground::Quotient);
+        assert_eq!(ground(&asked.clone().ground(Ground::Quotient)), Ground::Quotient);
+        let forced = asked.ground(Ground::Bins);
+        let conflict = BuildError::Conflict { first: "ground(Bins)", second: call };
+        assert_eq!(forced.size_in_bits(), Err(conflict.clone()));
+        assert_eq!(forced.hasher::<SipHash>().build().map(drop), Err(conflict));
+    }
+    // A wish that was taken back is none.
+    assert_eq!(ground(&builder.overflow(Overflow::Reset).overflow(Overflow::Spill)), CHOSEN);
+}
+
+#[test]
+fn the_keys_of_a_filter_count_as_its_capacity() {
+    let keys: Vec<u64> = (0..10_000).collect();
+    let builder = ExtensionFilter::builder().seed(1_u64);
+    let mut remote = MemoryRemote::new();
+    let filter = builder.clone().from_keys(&keys, &mut remote).unwrap();
+    assert_eq!((filter.ground(), filter.capacity()), (CHOSEN, 10_000));
+    let back = builder.capacity(10_000).build_from(&mut remote).unwrap();
+    assert!(back == filter && back.emptied().unwrap().ground() == CHOSEN);
+}
+
+/// Bits per key by rate and size, as `docs/grounds.md` has them: `cargo test --lib grounds_beside -- --nocapture`.
+#[test]
+fn grounds_beside_each_other() {
+    const SIZES: [usize; 8] = [10, 100, 1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000];
+    println!("quotient table / bins, load 0.95, keys: {SIZES:?}");
+    for rate in [16.0, 64.0, 80.0, 100.0, 256.0, 1_000.0, 4_096.0, 65_536.0] {
+        let mut row = format!("1/{rate:<6}");
+        for capacity in SIZES {
+            let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(1.0 / rate);
+            let bits = |ground| builder.clone().ground(ground).size_in_bits().unwrap() as f64;
+            let (quotient, bins) = (bits(Ground::Quotient), bits(Ground::Bins));
+            row += &format!("  {:.1} / {:.1}", quotient / capacity as f64, bins / capacity as f64);
+            let chosen = builder.size_in_bits().unwrap() as f64;
+            assert!(chosen <= 1.14 * quotient.min(bins), "{capacity} keys at 1/{rate}");
+        }
+        println!("{row}");
+    }
+}
