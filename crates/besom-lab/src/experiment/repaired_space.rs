@@ -23,13 +23,14 @@ const LOAD: f64 = 0.95;
 const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 24.0)];
 const KINDS: [Kind; 3] = [Kind::Telescoping, Kind::Extension, Kind::OnBins];
 
-/// How lines are cut that meet the rate of remainders of so many bits: slots of a bin, planes of a tag, and bits of its class
-/// and whole bytes.
-const LINES: [(u32, [u32; 3]); 4] =
-    [(4, [53, 0, 13]), (8, [49, 0, 14]), (12, [34, 4, 14]), (16, [27, 7, 14])];
+/// How lines are cut that meet the rate of remainders of so many bits: slots of a bin, and planes of a tag.
+const LINES: [(u32, [u32; 2]); 4] = [(4, [53, 0]), (8, [49, 0]), (12, [34, 4]), (16, [27, 7])];
 
-fn line(remainder: u32) -> [u32; 3] {
-    LINES.iter().find(|(other, _)| *other == remainder).map_or([49, 0, 14], |(_, line)| *line)
+/// The digest's lower half begins with a byte for the class and one for the tag.
+const LOWER: u32 = 16;
+
+fn line(remainder: u32) -> [u32; 2] {
+    LINES.iter().find(|(other, _)| *other == remainder).map_or([49, 0], |(_, line)| *line)
 }
 
 fn log2_slots(setting: &Setting) -> u32 {
@@ -49,8 +50,8 @@ fn shape(setting: &Setting, kind: Kind, remainder: u32) -> (usize, Cut) {
     let log2 = log2_slots(setting);
     let (cut, slots) = match kind {
         Kind::OnBins => {
-            let [slots, planes, lower] = line(remainder);
-            (Cut { home: log2 - 5, behind: planes, lower }, slots << (log2 - 5))
+            let [slots, planes] = line(remainder);
+            (Cut { home: log2 - 5, behind: planes, lower: LOWER }, slots << (log2 - 5))
         }
         _ => (Cut { home: log2, behind: remainder, lower: 0 }, 1 << log2),
     };
@@ -86,6 +87,9 @@ fn measure<F: Adaptive<Hasher = Chosen>>(
     let mut remote = MemoryRemote::new();
     for key in strangers.stored() {
         filter.insert(key, &mut remote)?;
+    }
+    if !strangers.are_met(|key| filter.contains(key)) {
+        return Err(format!("{} cuts hashes otherwise than the experiment thinks", kind.name()).into());
     }
     let (mut points, mut repairs) = (Vec::new(), 0_u64);
     for stop in STOPS {

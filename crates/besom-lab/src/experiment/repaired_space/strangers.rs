@@ -150,6 +150,16 @@ impl Strangers {
         &self.values
     }
 
+    /// Whether a fresh filter takes strangers for the keys that they agree with as far as fingerprints go. If it does not,
+    /// no false positive would ever be found.
+    pub(super) fn are_met(&self, contains: impl Fn(&[u8; 16]) -> bool) -> bool {
+        let (mask, mut random) = (self.cut.mask(0), Random::new(1));
+        self.keys.iter().take(64).all(|key| {
+            let stranger = u128::from_be_bytes(*key) & mask | draw(&mut random) & !mask;
+            contains(&stranger.to_be_bytes())
+        })
+    }
+
     /// The next false positive, which is going to be repaired.
     pub(super) fn next(&mut self, contains: impl Fn(&[u8; 16]) -> bool) -> [u8; 16] {
         loop {
