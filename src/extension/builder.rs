@@ -53,11 +53,11 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     common_parameters!();
 
     /// What the filter stands on. Unless given, [bins](Ground::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
-    /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, for filters with
-    /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key), and on processors other than x86-64.
+    /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, and for filters with
+    /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
-    /// Give it where a filter is [built again](Self::build_from) over the lists of another one, and that may have been built
-    /// with another version or on another processor. [`ExtensionFilter::ground`] says which one a filter has.
+    /// Give it where a filter is [built again](Self::build_from) over the lists of another one that may have been built with
+    /// another version. [`ExtensionFilter::ground`] says which one a filter has.
     ///
     /// ```
     /// use besom::{BuildError, ExtensionFilter, Ground, Overflow};

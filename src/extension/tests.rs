@@ -3,11 +3,6 @@
 
 use crate::{Adaptive, BuildError, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, SipHash};
 
-#[cfg(target_arch = "x86_64")]
-const CHOSEN: Ground = Ground::Bins;
-#[cfg(not(target_arch = "x86_64"))]
-const CHOSEN: Ground = Ground::Quotient;
-
 #[test]
 fn wishes_that_only_one_ground_can_meet_choose_it() {
     let builder = ExtensionFilter::builder().capacity(20_000);
@@ -16,9 +11,9 @@ fn wishes_that_only_one_ground_can_meet_choose_it() {
         assert_eq!(filter.stats().bits, size);
         filter.ground()
     };
-    assert_eq!(ground(&builder), CHOSEN);
-    assert_eq!(ground(&builder.clone().growable().overflow(Overflow::Spill)), CHOSEN);
-    assert_eq!(builder.clone().hasher::<SipHash>().build().unwrap().ground(), CHOSEN);
+    assert_eq!(ground(&builder), Ground::Bins);
+    assert_eq!(ground(&builder.clone().growable().overflow(Overflow::Spill)), Ground::Bins);
+    assert_eq!(builder.clone().hasher::<SipHash>().build().unwrap().ground(), Ground::Bins);
     assert_eq!(ground(&builder.clone().ground(Ground::Quotient)), Ground::Quotient);
     let small = builder.clone().capacity(100);
     assert_eq!(ground(&small), Ground::Quotient);
@@ -35,7 +30,7 @@ fn wishes_that_only_one_ground_can_meet_choose_it() {
         assert_eq!(forced.hasher::<SipHash>().build().map(drop), Err(conflict));
     }
     // A wish that was taken back is none.
-    assert_eq!(ground(&builder.overflow(Overflow::Reset).overflow(Overflow::Spill)), CHOSEN);
+    assert_eq!(ground(&builder.overflow(Overflow::Reset).overflow(Overflow::Spill)), Ground::Bins);
 }
 
 #[test]
@@ -44,9 +39,9 @@ fn the_keys_of_a_filter_count_as_its_capacity() {
     let builder = ExtensionFilter::builder().seed(1_u64);
     let mut remote = MemoryRemote::new();
     let filter = builder.clone().from_keys(&keys, &mut remote).unwrap();
-    assert_eq!((filter.ground(), filter.capacity()), (CHOSEN, 10_000));
+    assert_eq!((filter.ground(), filter.capacity()), (Ground::Bins, 10_000));
     let back = builder.capacity(10_000).build_from(&mut remote).unwrap();
-    assert!(back == filter && back.emptied().unwrap().ground() == CHOSEN);
+    assert!(back == filter && back.emptied().unwrap().ground() == Ground::Bins);
 }
 
 /// Bits per key by rate and size, as `docs/grounds.md` has them: `cargo test --lib grounds_beside -- --nocapture`.

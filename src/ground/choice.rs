@@ -42,19 +42,18 @@ const ENOUGH: usize = 10_000;
 /// The ground that a filter gets:
 ///
 /// - the one that was given, unless that contradicts another wish;
-/// - the quotient table, if a wish needs it, or there are no vector instructions for bins, which make them fast;
+/// - the quotient table, if a wish needs it;
 /// - bins, if the rate is one of those that lines are cut for and there are enough keys; otherwise the quotient table.
 ///
-/// Of what a builder can be asked for only capacity and rate count beside that, and of the machine only its architecture: so the
-/// same builder chooses the same ground again. What speaks for these limits is measured in `docs/grounds.md`.
+/// Nothing else counts, the machine least of all: the same builder chooses the same ground wherever it runs. What speaks for
+/// these limits is measured in `docs/grounds.md`.
 pub(crate) fn choose(wishes: Wishes) -> Result<Ground, BuildError> {
     match (wishes.ground, wishes.quotient_only) {
         (Some(Ground::Bins), Some(second)) => Err(BuildError::Conflict { first: "ground(Bins)", second }),
         (Some(ground), _) => Ok(ground),
         (None, Some(_)) => Ok(Ground::Quotient),
         (None, None) => {
-            let fast = cfg!(target_arch = "x86_64");
-            let bins = fast && RATES.contains(&wishes.rate) && wishes.capacity >= ENOUGH;
+            let bins = RATES.contains(&wishes.rate) && wishes.capacity >= ENOUGH;
             Ok(if bins { Ground::Bins } else { Ground::Quotient })
         }
     }
@@ -84,7 +83,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
     fn many_keys_at_the_rates_of_lines_stand_on_bins() {
         let at = |capacity, rate| choose(Wishes { capacity, rate, ..MANY }).unwrap();
         for rate in [1.0 / 80.0, 0.01, 1.0 / 256.0, 1e-3, 0.5_f64.powi(16)] {
