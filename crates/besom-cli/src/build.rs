@@ -7,9 +7,9 @@ use besom::exact::{self, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, KeyHasher,
-    MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter,
-    TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, ExtensionFilterBuilder, Ground,
+    Insert, KeyHasher, MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 use besom_lab::workload::Format;
 use clap::Args;
@@ -215,7 +215,7 @@ impl Build {
             Kind::Extension => {
                 let builder = ExtensionFilter::builder().capacity(capacity);
                 let builder = builder.false_positive_rate(self.rate).seed(seed);
-                let builder = ground.into_iter().fold(builder, |builder, ground| builder.ground(ground));
+                let builder = ground.into_iter().fold(builder, ExtensionFilterBuilder::ground);
                 work.adaptive(builder.hasher::<H>().build())
             }
             Kind::Broom => build!(BroomFilter, adaptive),
