@@ -23,6 +23,28 @@ pub(crate) fn restore<G: Listed, R: Remote>(
     Ok(empty)
 }
 
+/// What one look over a remote tells.
+#[derive(Default)]
+struct Seen {
+    keys: usize,
+    /// The last address, and its last key.
+    last: u64,
+    last_key: Vec<u8>,
+}
+
+impl Seen {
+    fn look_over<R: Remote>(remote: &mut R) -> Result<Self, AdaptiveError<R::Error>> {
+        let mut seen = Self::default();
+        let visit = &mut |address: u64, key: &[u8]| {
+            (seen.keys, seen.last) = (seen.keys + 1, address);
+            key.clone_into(&mut seen.last_key);
+            ControlFlow::Continue(())
+        };
+        remote.scan(visit).map_err(AdaptiveError::Remote)?;
+        Ok(seen)
+    }
+}
+
 /// How often the filter had doubled, and which addresses it had, when it wrote the lists; `None` without any.
 ///
 /// A list keeps its address for [`MAX_KEPT`] doublings and is written anew with the next: so the addresses say how often
@@ -31,13 +53,7 @@ fn measure<G: Listed, R: Remote>(
     empty: &G,
     remote: &mut R,
 ) -> Result<Option<(u32, Addresses)>, AdaptiveError<R::Error>> {
-    let (mut keys, mut last, mut last_key) = (0_usize, 0, Vec::new());
-    let mut count = |address: u64, key: &[u8]| {
-        (keys, last) = (keys + 1, address);
-        key.clone_into(&mut last_key);
-        ControlFlow::Continue(())
-    };
-    remote.scan(&mut count).map_err(AdaptiveError::Remote)?;
+    let Seen { keys, last, last_key } = Seen::look_over(remote)?;
     if keys == 0 {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ const STOPS: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0];
 const REMAINDERS: [u32; 4] = [4, 8, 12, 16];
 const LOAD: f64 = 0.95;
 /// What a filter with remainders of 8 bits may take after four repairs per key.
-const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 24.0)];
+const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 26.0)];
 const KINDS: [Kind; 3] = [Kind::Telescoping, Kind::Extension, Kind::OnBins];
 
 /// How lines are cut that meet the rate of remainders of so many bits: slots of a bin, and planes of a tag.
