@@ -12,10 +12,10 @@ use crate::values::{Group, List, MAX_KEPT, sweep};
 use crate::{AdaptiveError, Digest, FullError, KeyHasher, Remote};
 
 use super::super::line::Entry;
-use super::super::next::{Next, Refused};
+use super::super::next::Refused;
 use super::super::table::Table;
+use super::super::values::Values;
 use super::list::{Addresses, Stale};
-use super::values::Values;
 use super::{Begins, ExtendingBins, classes_with_values, string};
 
 /// A filter of twice the size while it is being filled.
@@ -89,8 +89,7 @@ impl<'f, H: KeyHasher> Doubling<'f, H> {
     /// An empty table of twice the bins, for so many keys.
     fn new<E>(filter: &'f ExtendingBins<H>, capacity: usize) -> Result<Self, AdaptiveError<E>> {
         let (bins, shape) = (2 * filter.table.bins(), filter.table.shape());
-        let next = Next::for_keys(bins, shape, capacity).map_err(out_of_memory)?;
-        let table = Table::new(bins, shape, next).map_err(out_of_memory)?;
+        let table = Table::for_keys(bins, shape, capacity).map_err(out_of_memory)?;
         Ok(Self { filter, table, values: Values::new(shape.slots), group: Vec::new(), first: 0 })
     }
 

@@ -15,9 +15,9 @@ use crate::values::MAX_KEPT;
 
 use super::super::persist::shape;
 use super::super::table::Table;
+use super::super::values::Values;
 use super::ExtendingBins;
 use super::list::Addresses;
-use super::values::Values;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
