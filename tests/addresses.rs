@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use besom::testing::Random;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, KeyHasher,
+    Adaptive, AdaptiveBloomFilter, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, KeyHasher,
     MemoryRemote, Remote, TelescopingFilter,
 };
 
@@ -42,6 +42,8 @@ fn keys_are_where_the_filter_says() {
     play(TelescopingFilter::builder().capacity(4).growable().seed(1_u64).build().unwrap(), 500);
     play(ExtensionFilter::builder().capacity(4).growable().seed(2_u64).build().unwrap(), 500);
     play(BroomFilter::builder().capacity(4).growable().seed(3_u64).build().unwrap(), 500);
+    let on_bins = BroomFilter::builder().capacity(4).growable().ground(Ground::Bins);
+    play(on_bins.seed(5_u64).build().unwrap(), 500);
     play(AdaptiveBloomFilter::builder().capacity(500).seed(4_u64).build().unwrap(), 500);
 }
 

@@ -174,6 +174,11 @@ impl Table {
         Items(entries)
     }
 
+    /// Whether an item of a place lies beyond its line.
+    pub(crate) fn contains_beyond(&self, place: Place) -> bool {
+        self.next.contains(place.bin, self.entry(place))
+    }
+
     /// The ranks of the items of a place; where there is none, an empty range at the rank that it would have. What lies beyond the
     /// line is looked at only if it must be.
     pub(crate) fn ranks_of(&self, place: Place) -> Range<usize> {

@@ -114,7 +114,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     }
 
     /// What the filter stands on; [`Ground::Quotient`] unless given. Bins are faster, above all for insertions; they are made
-    /// for rates from 1/80 to 2^-16 (coarser ones cost as much as 1/80), and loads up to 0.99.
+    /// for rates from 1/170 to 2^-16 (coarser ones cost as much as 1/170), and loads up to 0.99.
     ///
     /// ```
     /// use besom::{BroomFilter, Filter, Ground};

@@ -180,53 +180,68 @@ impl<C: Columns, H: KeyHasher> Functions<C, H> {
 mod tests {
     //! Catches: functions that have something to do with each other, a frontier that cuts through a quotient, keys
     //! that leave their class.
+    use super::super::columns::{Bins, MIN_COLUMNS, Slots, classes, whole_columns};
     use super::*;
     use crate::testing::Random;
     use crate::{Seed, Xxh3};
 
-    fn functions(slots: u64) -> Functions<Xxh3> {
-        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), whole_columns(slots), 0)
+    fn functions(slots: u64) -> Functions<Slots, Xxh3> {
+        on(Slots::new(whole_columns(slots)))
+    }
+
+    fn on<C: Columns>(columns: C) -> Functions<C, Xxh3> {
+        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), columns, 0)
     }
 
     #[test]
     fn a_key_is_new_exactly_if_its_old_quotient_was_passed() {
-        let mut random = Random::new(1);
         for slots in [1, 3, 100, 1 << 20, (1 << 20) + 7] {
-            let mut functions = functions(slots);
-            for _ in 0..2_000 {
-                functions.set_position((random.below(3), random.below(functions.walk())));
-                let digest = Digest { hi: random.next(), lo: random.next() };
-                let (old, string) = functions.string(digest, Which::Old);
-                let side = functions.side(digest);
-                assert_eq!(side == Which::New, functions.is_passed(old));
-                let (quotient, chosen) = functions.string(digest, side);
-                assert_eq!(functions.place(digest).quotient, quotient);
-                assert!(quotient < functions.walk());
-                assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
-                let (other, _) = functions.string(digest, Which::New);
-                assert_eq!((old ^ other) & functions.class_mask, 0, "the class stays");
-            }
+            its_side_follows_from_its_old_quotient(functions(slots));
+        }
+        for (bins, class_bits) in [(1, 4), (1, 6), (3, 6), (21_000, 5), (1 << 38, 6)] {
+            its_side_follows_from_its_old_quotient(on(Bins::new(bins, class_bits, 8)));
+        }
+    }
+
+    fn its_side_follows_from_its_old_quotient<C: Columns>(mut functions: Functions<C, Xxh3>) {
+        let mut random = Random::new(1);
+        for _ in 0..2_000 {
+            functions.set_position((random.below(3), random.below(functions.walk())));
+            let digest = Digest { hi: random.next(), lo: random.next() };
+            let (old, string) = functions.string(digest, Which::Old);
+            let side = functions.side(digest);
+            assert_eq!(side == Which::New, functions.is_passed(old));
+            let (quotient, chosen) = functions.string(digest, side);
+            assert_eq!(functions.columns.quotient(functions.place(digest)), quotient);
+            assert!(quotient < functions.walk());
+            assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
+            let (other, _) = functions.string(digest, Which::New);
+            assert_eq!((old ^ other) & functions.columns.class_mask(), 0, "the class stays");
         }
     }
 
     #[test]
     fn a_walk_passes_every_quotient_once_and_class_by_class() {
         for slots in [1, 31, 32, 63, 64, 65, 1000, 1024, 2000] {
-            let mut functions = functions(slots);
-            let slots = functions.walk();
-            let mut passed = vec![false; slots as usize];
-            for step in 0..slots {
-                functions.set_position((0, step));
-                assert_eq!(functions.position(), (0, step));
-                assert!(
-                    (0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize])
-                );
-                let quotient = functions.step(step);
-                assert_eq!(quotient & functions.class_mask, functions.class);
-                assert!(!std::mem::replace(&mut passed[quotient as usize], true));
-            }
-            assert!(passed.iter().all(|&passed| passed));
+            passes_every_quotient_once(functions(slots));
         }
+        for (bins, class_bits) in [(1, 4), (1, 6), (3, 5), (20, 6)] {
+            passes_every_quotient_once(on(Bins::new(bins, class_bits, 8)));
+        }
+    }
+
+    fn passes_every_quotient_once<C: Columns>(mut functions: Functions<C, Xxh3>) {
+        let slots = functions.walk();
+        let mut passed = vec![false; slots as usize];
+        for step in 0..slots {
+            functions.set_position((0, step));
+            assert_eq!(functions.position(), (0, step));
+            assert!((0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize]));
+            let quotient = functions.step(step);
+            assert_eq!(quotient & functions.columns.class_mask(), functions.class);
+            assert!(!std::mem::replace(&mut passed[quotient as usize], true));
+        }
+        assert!(passed.iter().all(|&passed| passed));
     }
 
     #[test]
@@ -241,15 +256,19 @@ mod tests {
 
     #[test]
     fn all_parts_of_the_table_are_equally_full_wherever_the_frontier_is() {
-        // 400 000 keys on 32 parts of 2^12 quotients: 12 500 ± 112 each.
-        let mut functions = functions(1 << 12);
+        are_equally_full(functions(1 << 12));
+        are_equally_full(on(Bins::new(64, 6, 8)));
+    }
+
+    /// 400 000 keys on 32 parts of 2^12 quotients: 12 500 ± 112 each.
+    fn are_equally_full<C: Columns>(mut functions: Functions<C, Xxh3>) {
         let walk = functions.walk();
         for frontier in [0, walk / 4, walk / 2 + 17, walk - 5] {
             functions.set_position((0, frontier));
             let (mut random, mut parts) = (Random::new(3), [0_u32; 32]);
             for _ in 0..400_000 {
                 let digest = Digest { hi: random.next(), lo: random.next() };
-                parts[(functions.place(digest).quotient * 32 / walk) as usize] += 1;
+                parts[(functions.columns.quotient(functions.place(digest)) * 32 / walk) as usize] += 1;
             }
             assert!(parts.iter().all(|part| (12_000..13_000).contains(part)), "{parts:?}");
         }

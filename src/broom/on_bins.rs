@@ -87,7 +87,7 @@ impl BinGround {
     /// The ranks of the fingerprints with this baseline.
     fn ranks(&self, place: Place) -> std::ops::Range<usize> {
         let Found { slots, beyond, .. } = self.table.find_flagged(place);
-        if beyond {
+        if beyond && self.table.contains_beyond(place) {
             return self.table.ranks_of(place);
         }
         let first = slots.trailing_zeros() as usize;
@@ -104,10 +104,7 @@ impl BinGround {
     #[cold]
     #[inline(never)]
     fn settle_beyond<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
-        let (ground, place) = (&local.ground, local.functions.place(digest));
-        // Nearly always there is none like it, and without strings each is a prefix.
-        let stored = ground.table.contains(place);
-        stored && (ground.strings.len() == 0 || ground.matches(&local.fingerprint(digest)).next().is_some())
+        Self::settled(local, digest)
     }
 
     /// Whether an item is a prefix of the key, where the line has items like it whose class is flagged. Apart from its caller,
@@ -115,14 +112,25 @@ impl BinGround {
     #[cold]
     #[inline(never)]
     fn settle<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
+        Self::settled(local, digest)
+    }
+
+    #[inline]
+    fn settled<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
         let (ground, place) = (&local.ground, local.functions.place(digest));
-        let mut slots = ground.table.find_flagged(place).slots;
-        // Most have no string, and are prefixes of every key with their baseline.
-        while slots != 0 {
-            if ground.strings.get(place.bin, slots.trailing_zeros() as usize).is_empty() {
-                return true;
-            }
-            slots &= slots - 1;
+        let Found { slots, flag, beyond } = ground.table.find_flagged(place);
+        let overflown = beyond && ground.table.contains_beyond(place);
+        // What is there without a string is a prefix of every key with its baseline, and most have none.
+        if flag == 0 || (slots == 0 && !overflown) {
+            return slots != 0 || overflown;
+        }
+        let is_bare = |rank: u32| ground.strings.get(place.bin, rank as usize).is_empty();
+        let in_line = std::iter::successors(Some(slots), |&slots| Some(slots & (slots - 1)));
+        if in_line.take_while(|&slots| slots != 0).any(|slots| is_bare(slots.trailing_zeros())) {
+            return true;
+        }
+        if overflown && ground.strings.are_empty_from(place.bin, ground.table.shape().slots as usize) {
+            return true;
         }
         ground.matches(&local.fingerprint(digest)).next().is_some()
     }
@@ -286,7 +294,7 @@ impl Ground for BinGround {
             }
             for query in doubts.iter() {
                 let digest = functions.hasher().digest_key(&keys[query]);
-                answers[query] = local.ground.matches(&local.fingerprint(digest)).next().is_some();
+                answers[query] = Self::settled(local, digest);
             }
         }
     }
@@ -312,7 +320,7 @@ impl Ground for BinGround {
 
     fn is_alone(&self, place: Place) -> bool {
         let Found { slots, flag, beyond } = self.table.find_flagged(place);
-        slots == 0 && flag == 0 && (!beyond || !self.table.contains(place))
+        slots == 0 && flag == 0 && !(beyond && self.table.contains_beyond(place))
     }
 
     fn is_extensible(_: Spot) -> bool {

@@ -61,6 +61,11 @@ impl Strings {
         self.long.get(&(bin, rank)).copied().unwrap_or(string)
     }
 
+    /// Whether no rank of a bin from this one on has a string.
+    pub(super) fn are_empty_from(&self, bin: u64, rank: usize) -> bool {
+        self.short.first_from(bin, rank).is_none()
+    }
+
     /// The strings of a bin that are not empty, by rank.
     pub(super) fn of_bin(&self, bin: u64) -> Vec<(usize, BitString)> {
         let short = self.short.of_bin(bin).into_iter();

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
 use besom::{
     Adaptive, AdaptiveBloomFilter, AdaptiveError, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade,
-    CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, MemoryRemote, Overflow,
+    CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote, Overflow,
     PartialKeyCuckooFilter, QuotientFilter, Remove, Resync, Seed, SwappingFilter, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter,
 };
@@ -126,6 +126,7 @@ macro_rules! fuzz_adaptive {
         }
     )*};
     (@ overflow, $builder:ident, $shape:ident) => { $builder.overflow($shape.overflow) };
+    (@ bins, $builder:ident, $shape:ident) => { $builder.ground(Ground::Bins) };
     (@ growable, $builder:ident, $shape:ident) => { if $shape.growable { $builder.growable() } else { $builder } };
 }
 
@@ -143,6 +144,7 @@ fuzz_adaptive! {
     fuzz_telescoping_uncompressed: UncompressedTelescopingFilter, growable;
     fuzz_extension: ExtensionFilter, overflow, growable;
     fuzz_broom: BroomFilter, growable;
+    fuzz_broom_bins: BroomFilter, growable, bins;
     fuzz_cuckoo: CuckooFilter;
     fuzz_cuckooing: CuckooingFilter;
     fuzz_cyclic: CyclicFilter<2>;
