@@ -124,10 +124,12 @@ impl BinGround {
         if flag == 0 || (slots == 0 && !overflown) {
             return slots != 0 || overflown;
         }
-        let is_bare = |rank: u32| ground.strings.get(place.bin, rank as usize).is_empty();
-        let in_line = std::iter::successors(Some(slots), |&slots| Some(slots & (slots - 1)));
-        if in_line.take_while(|&slots| slots != 0).any(|slots| is_bare(slots.trailing_zeros())) {
-            return true;
+        let mut rest = slots;
+        while rest != 0 {
+            if ground.strings.get(place.bin, rest.trailing_zeros() as usize).is_empty() {
+                return true;
+            }
+            rest &= rest - 1;
         }
         if overflown && ground.strings.are_empty_from(place.bin, ground.table.shape().slots as usize) {
             return true;
