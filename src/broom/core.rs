@@ -10,7 +10,7 @@ use super::builder::Blueprint;
 use super::columns::Columns;
 use super::filter::BroomLevels;
 use super::fingerprint::Fingerprint;
-use super::ground::{Ground, Levels, PlaceOn};
+use super::ground::{Ground, Levels, NoMemory, PlaceOn};
 use super::growth::Leftovers;
 use super::lists::Outcome;
 use super::local::{Local, address};
@@ -144,7 +144,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             written = remote.apply(&[Change::Push { address, key }]);
             written.is_ok()
         });
-        inserted.map_err(|_| self.local.out_of_memory())?;
+        inserted.map_err(|NoMemory| self.local.out_of_memory())?;
         written.map(|()| true).map_err(AdaptiveError::Remote)
     }
 
@@ -180,6 +180,14 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             Ok(true)
         })
     }
+}
+
+/// The digest of a key that was hashed before. Out of line, or the compiler would find that both are one, and compute the half
+/// that nearly no query needs.
+#[cold]
+#[inline(never)]
+fn digest_again<H: KeyHasher, K: Key + ?Sized>(hasher: &H, key: &K) -> Digest {
+    hasher.digest_key(key)
 }
 
 /// What was counted, and where lists lie in the remote, does not matter.
@@ -218,7 +226,7 @@ impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
     /// few other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_at(self.place(self.hasher().digest_key(key)), || self.hasher().digest_key(key))
+        self.contains_at(self.place(self.hasher().digest_key(key)), || digest_again(self.hasher(), key))
     }
 
     #[inline]

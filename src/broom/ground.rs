@@ -22,6 +22,10 @@ use super::local::Local;
 /// Where a query looks on a ground.
 pub(super) type PlaceOn<G> = <<G as Ground>::Columns as Columns>::Place;
 
+/// There was no memory for one more fingerprint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoMemory;
+
 /// Room for a newcomer, which was taken.
 #[derive(Debug)]
 pub(super) struct Room<G: Ground> {
@@ -123,7 +127,7 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
 
     /// Inserts a newcomer without adaptivity bits, whom none is a prefix of and no ghost agrees with, if `agree`, which is
     /// asked when there is memory for it, says so. Nothing changes if it does not, or panics.
-    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), BuildError>;
+    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory>;
 
     /// From here on all steps may be taken back, the last one first, and [`restore`](Self::restore) must not fail.
     fn begin(&mut self) {}
@@ -132,7 +136,7 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
     fn end(&mut self) {}
 
     /// Stores a fingerprint with so many adaptivity bits. Nothing changes without memory.
-    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, BuildError>;
+    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, NoMemory>;
 
     /// Takes the fingerprint of a stored key out; returns its adaptivity bits.
     fn take(&mut self, key: &Fingerprint, site: Self::Site) -> BitString;

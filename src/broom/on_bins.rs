@@ -19,7 +19,7 @@ use super::adaptivity::Adaptivity;
 use super::builder::Blueprint;
 use super::columns::{Bins, Columns};
 use super::fingerprint::{Baseline, Fingerprint, Remainders, TAIL_BITS};
-use super::ground::{Ground, Levels, Room};
+use super::ground::{Ground, Levels, NoMemory, Room};
 use super::local::Local;
 use super::strings::Strings;
 
@@ -340,11 +340,10 @@ impl Ground for BinGround {
         self.table.insert_new(place, agree)
     }
 
-    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), BuildError> {
-        let (place, bytes) = (self.place(key.baseline), self.memory_bits() / 8);
+    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory> {
+        let place = self.place(key.baseline);
         let rank = self.new_rank(place, BitString::EMPTY);
-        let inserted = self.table.insert_for_now(place);
-        let inserted = inserted.map_err(|Refused| BuildError::OutOfMemory { bytes })?;
+        let inserted = self.table.insert_for_now(place).map_err(|Refused| NoMemory)?;
         if agree() {
             inserted.keep();
             self.follow(place.bin, rank, BitString::EMPTY);
@@ -360,11 +359,10 @@ impl Ground for BinGround {
         self.table.hold(false);
     }
 
-    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, BuildError> {
+    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, NoMemory> {
         let (place, string) = (self.place(key.baseline), key.tail.prefix(len));
         let rank = self.new_rank(place, string);
-        let bytes = self.memory_bits() / 8;
-        self.table.insert(place).map_err(|Refused| BuildError::OutOfMemory { bytes })?;
+        self.table.insert(place).map_err(|Refused| NoMemory)?;
         self.follow(place.bin, rank, string);
         Ok(Room { site: (), outgrown: None })
     }

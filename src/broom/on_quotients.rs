@@ -12,7 +12,7 @@ use super::builder::Blueprint;
 use super::columns::{MAX_CLASSES, Slots, fraction_bits, whole_columns};
 use super::elsewhere::Elsewhere;
 use super::fingerprint::{Baseline, Fingerprint, Remainders};
-use super::ground::{Ground, Levels, Room};
+use super::ground::{Ground, Levels, NoMemory, Room};
 use super::level::Level;
 use super::local::Local;
 
@@ -125,7 +125,7 @@ impl QuotientGround {
 
     /// Where a newcomer can go, the primary table first. The memory for it is there then, and [`place`](Self::place) cannot
     /// fail as long as nothing else is placed.
-    fn make_room(&mut self, key: &Fingerprint) -> Result<Room<Self>, BuildError> {
+    fn make_room(&mut self, key: &Fingerprint) -> Result<Room<Self>, NoMemory> {
         let quotient = key.quotient();
         let partial = self.remainders.rest_bits > 0 && self.primary.has_partial_collision(key.baseline);
         #[cfg(test)]
@@ -135,11 +135,11 @@ impl QuotientGround {
         }
         match &mut self.elsewhere {
             Elsewhere::Secondary(secondary) => {
-                secondary.make_room(key.baseline)?;
+                secondary.make_room(key.baseline).map_err(|_| NoMemory)?;
                 Ok(Room { site: Site::Secondary, outgrown: None })
             }
             Elsewhere::BackYard(yard) => {
-                let (place, outgrown) = yard.make_room(quotient)?;
+                let (place, outgrown) = yard.make_room(quotient).map_err(|_| NoMemory)?;
                 Ok(Room { site: Site::BackYard(place), outgrown })
             }
         }
@@ -335,7 +335,7 @@ impl Ground for QuotientGround {
         self.baseline(place).is_some_and(|baseline| self.primary.insert_fresh(baseline, agree))
     }
 
-    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), BuildError> {
+    fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory> {
         let Room { site, .. } = self.make_room(key)?;
         if agree() {
             self.place(key, 0, site);
@@ -343,7 +343,7 @@ impl Ground for QuotientGround {
         Ok(())
     }
 
-    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, BuildError> {
+    fn put(&mut self, key: &Fingerprint, len: u32) -> Result<Room<Self>, NoMemory> {
         let room = self.make_room(key)?;
         self.place(key, len, room.site);
         Ok(room)

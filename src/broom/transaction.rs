@@ -18,7 +18,7 @@ use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
 use super::fingerprint::{Fingerprint, TAIL_BITS};
-use super::ground::{Ground, Room};
+use super::ground::{Ground, NoMemory, Room};
 use super::lists::{self, List, Outcome, Stored, StoredOn};
 use super::local::Local;
 
@@ -129,7 +129,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         }
         let len = self.local.free_length(fingerprint);
         let placed = self.local.ground.put(fingerprint, len);
-        let Room { site, outgrown } = placed.map_err(|_| self.local.out_of_memory())?;
+        let Room { site, outgrown } = placed.map_err(|NoMemory| self.local.out_of_memory())?;
         if let Some(outgrown) = outgrown {
             self.undo.push(Undo::Grown { outgrown });
         }
