@@ -20,7 +20,9 @@
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
-//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`.
+//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`; and the second
+//! ground. All of the above but the last two lines of section 5 is written over a `ground`: `on_quotients` is the paper's, whose
+//! levels these lines are, and `on_bins` has cache-line bins, with `strings` beside them. `columns` says how each cuts a hash.
 //!
 //! # Choices
 //!
@@ -61,6 +63,9 @@
 //! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole remainders
 //! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
 //! counted, not timed: the border may well lie a bit or two lower.
+//!
+//! **Bins** are searched as the plain filter's are, and take their classes for the frontier's. A tag is cut from the product that
+//! gives the bin, never from the digest itself: a class is six bits that stay, and there shall be no others.
 //!
 //! **Growing and merging** read all keys and build the filter anew, list by list; see [`BroomFilter::merge`].
 
