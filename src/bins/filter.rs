@@ -295,7 +295,8 @@ impl<H: KeyHasher> Insert for BinFilter<H> {
         while self.capacity < needed && self.grow().is_ok() {}
         let fitting = &keys[..keys.len().min(self.capacity.saturating_sub(self.table.len))];
         let (mut inserted, mut new) = (0, 0);
-        let mut ahead = Ahead::new(fitting, &self.table, &self.hasher);
+        let mut ahead =
+            Ahead::new(fitting, &self.table, |table, key| table.place(self.hasher.digest_key(key)));
         while inserted < fitting.len() {
             let places = ahead.next(&self.table);
             let batch = self.table.insert_many(places);

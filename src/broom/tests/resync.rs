@@ -43,7 +43,7 @@ macro_rules! on_all_grounds {
             $check(start::<QuotientGround>(small(4, 0.9)));
             $check(start::<QuotientGround>(large(2, 3, 0.6)));
             $check(start::<BinGround>(bins(4, 1.2)));
-            $check(start::<BinGround>(coarse_bins(6, 0.95)));
+            $check(start::<BinGround>(coarse_bins(6, 1.1)));
         }
     )*};
 }
