@@ -45,6 +45,8 @@ fn keys_are_where_the_filter_says() {
         play(builder.ground(ground).build().unwrap(), 500);
     }
     play(BroomFilter::builder().capacity(4).growable().seed(3_u64).build().unwrap(), 500);
+    let on_bins = BroomFilter::builder().capacity(4).growable().ground(Ground::Bins);
+    play(on_bins.seed(5_u64).build().unwrap(), 500);
     play(AdaptiveBloomFilter::builder().capacity(500).seed(4_u64).build().unwrap(), 500);
 }
 

@@ -185,6 +185,7 @@ endure! {
     extension_bins: "extension-bins", ExtensionFilter, ground(Ground::Bins);
     extension_reset: "extension-reset", ExtensionFilter, overflow(Overflow::Reset);
     broom: "broom", BroomFilter;
+    broom_bins: "broom-bins", BroomFilter, ground(Ground::Bins);
     cuckoo: "cuckoo", CuckooFilter;
     cuckooing: "cuckooing", CuckooingFilter;
     cyclic: "cyclic-2", CyclicFilter<2>;

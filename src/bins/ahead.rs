@@ -2,8 +2,6 @@
 
 use std::slice::Chunks;
 
-use crate::{Key, KeyHasher};
-
 use super::line::Fingerprint;
 use super::table::{Place, STEP, Table};
 
@@ -15,8 +13,10 @@ const DISTANCE: usize = 4;
 const BUFFERS: usize = 8;
 
 /// The places of keys, [`STEP`] at a time: while these are worked on, the lines of the next ones are fetched.
-pub(super) struct Ahead<'k, K> {
+pub(crate) struct Ahead<'k, K, P> {
     chunks: Chunks<'k, K>,
+    /// Where a key belongs in the table.
+    locate: P,
     places: [[Place; STEP]; BUFFERS],
     /// How many places there are in each.
     lens: [usize; BUFFERS],
@@ -24,33 +24,33 @@ pub(super) struct Ahead<'k, K> {
     step: usize,
 }
 
-impl<'k, K: Key> Ahead<'k, K> {
+impl<'k, K, P: Fn(&Table, &K) -> Place> Ahead<'k, K, P> {
     #[inline(always)]
-    pub(super) fn new<H: KeyHasher>(keys: &'k [K], table: &Table, hasher: &H) -> Self {
+    pub(crate) fn new(keys: &'k [K], table: &Table, locate: P) -> Self {
         let nowhere = Place { bin: 0, print: Fingerprint(0) };
         let (places, lens) = ([[nowhere; STEP]; BUFFERS], [0; BUFFERS]);
-        let mut ahead = Self { chunks: keys.chunks(STEP), places, lens, step: 0 };
+        let mut ahead = Self { chunks: keys.chunks(STEP), locate, places, lens, step: 0 };
         for step in 0..DISTANCE {
-            ahead.fetch(step, table, hasher);
+            ahead.fetch(step, table);
         }
         ahead
     }
 
     /// The next places; none behind the last key.
     #[inline(always)]
-    pub(super) fn next<H: KeyHasher>(&mut self, table: &Table, hasher: &H) -> &[Place] {
+    pub(crate) fn next(&mut self, table: &Table) -> &[Place] {
         let now = self.step % BUFFERS;
-        self.fetch((self.step + DISTANCE) % BUFFERS, table, hasher);
+        self.fetch((self.step + DISTANCE) % BUFFERS, table);
         self.step += 1;
         &self.places[now][..self.lens[now]]
     }
 
     #[inline(always)]
-    fn fetch<H: KeyHasher>(&mut self, buffer: usize, table: &Table, hasher: &H) {
+    fn fetch(&mut self, buffer: usize, table: &Table) {
         let keys = self.chunks.next().unwrap_or_default();
         self.lens[buffer] = keys.len();
         for (place, key) in self.places[buffer].iter_mut().zip(keys) {
-            *place = table.place(hasher.digest_key(key));
+            *place = (self.locate)(table, key);
             table.prefetch(place.bin);
         }
     }
@@ -58,7 +58,7 @@ impl<'k, K: Key> Ahead<'k, K> {
 
 /// The queries of a batch that need the second level. They are asked at its end: a branch for each would be mispredicted,
 /// and would hold up the lines that are on their way.
-pub(super) struct Doubts {
+pub(crate) struct Doubts {
     /// The numbers of the queries, as far as there are any, and one that may turn out to be none.
     noted: [u16; Self::MOST + 1],
     len: usize,
@@ -68,9 +68,9 @@ pub(super) struct Doubts {
 
 impl Doubts {
     /// How many there can be.
-    pub(super) const MOST: usize = 1024;
+    pub(crate) const MOST: usize = 1024;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { noted: [0; Self::MOST + 1], len: 0, query: 0 }
     }
 
@@ -83,7 +83,7 @@ impl Doubts {
     }
 
     /// The numbers of the queries that were noted.
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
         self.noted.iter().take(self.len).map(|&query| usize::from(query))
     }
 }

@@ -7,15 +7,13 @@ use crate::{BuildError, KeyHasher, Seed, Xxh3};
 
 use super::filter::BinFilter;
 use super::layout::Shape;
-use super::next::Next;
-use super::second::Second;
 use super::table::Table;
 
 /// The share of the bins' slots that the keys of a full filter would fill, unless the builder says otherwise.
 const DEFAULT_LOAD: f64 = 0.90;
 
 /// Loads that can be asked for.
-pub(super) const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.99;
+pub(crate) const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.99;
 
 /// More doublings than there are planes for.
 const MAX_DOUBLINGS: u32 = 8;
@@ -108,7 +106,7 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<BinFilter<H>, BuildError> {
         let Plan { shape, bins, doublings } = self.plan()?;
-        let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
+        let table = Table::for_keys(bins, shape, self.capacity)?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         Ok(BinFilter::from_parts(table, hasher, self.capacity, self.load, doublings))
     }
@@ -122,7 +120,7 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
     pub fn size_in_bits(&self) -> Result<usize, BuildError> {
         let Plan { shape, bins, .. } = self.plan()?;
-        Ok(Table::line_bits(bins) + Second::size_in_bits(bins, shape, self.capacity))
+        Ok(Table::size_for_keys(bins, shape, self.capacity))
     }
 
     /// The fewest doublings, and with them the fewest bits, that lead to what is asked for.
@@ -148,15 +146,15 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 }
 
 /// What a filter begins with.
-pub(super) struct Plan {
-    pub(super) shape: Shape,
-    pub(super) bins: u64,
+pub(crate) struct Plan {
+    pub(crate) shape: Shape,
+    pub(crate) bins: u64,
     doublings: u32,
 }
 
 impl Plan {
     /// The plan of a filter that never doubles, with so many bits for flags in a line at least.
-    pub(super) fn fixed(rate: f64, load: f64, capacity: usize, spare: u32) -> Result<Self, BuildError> {
+    pub(crate) fn fixed(rate: f64, load: f64, capacity: usize, spare: u32) -> Result<Self, BuildError> {
         if !LOADS.contains(&load) {
             let (min, max) = (*LOADS.start(), *LOADS.end());
             return Err(BuildError::OutOfRange { name: "max_load", value: load, min, max });
@@ -167,7 +165,8 @@ impl Plan {
         Self::new(Shape::choose_with(rate, load, 0, spare)?, load, capacity, 0)
     }
 
-    fn new(shape: Shape, load: f64, capacity: usize, doublings: u32) -> Result<Self, BuildError> {
+    /// The plan of a filter whose lines are cut in this way.
+    pub(crate) fn new(shape: Shape, load: f64, capacity: usize, doublings: u32) -> Result<Self, BuildError> {
         let per_bin = f64::from(shape.slots) * load;
         let bins = (capacity as f64 / per_bin).ceil();
         let most = (Table::MAX_BINS >> doublings) as f64;

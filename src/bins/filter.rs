@@ -245,9 +245,12 @@ impl<H: KeyHasher> Filter for BinFilter<H> {
         answers.clear();
         answers.resize(keys.len(), false);
         for (keys, answers) in keys.chunks(Doubts::MOST).zip(answers.chunks_mut(Doubts::MOST)) {
-            let (mut ahead, mut doubts) = (Ahead::new(keys, &self.table, &self.hasher), Doubts::new());
+            let (mut ahead, mut doubts) = (
+                Ahead::new(keys, &self.table, |table, key| table.place(self.hasher.digest_key(key))),
+                Doubts::new(),
+            );
             for answers in answers.chunks_mut(STEP) {
-                self.table.contains_many(ahead.next(&self.table, &self.hasher), answers, &mut doubts);
+                self.table.contains_many(ahead.next(&self.table), answers, &mut doubts);
             }
             for query in doubts.iter() {
                 // All other places are forgotten, so these keys are hashed again.
@@ -292,9 +295,10 @@ impl<H: KeyHasher> Insert for BinFilter<H> {
         while self.capacity < needed && self.grow().is_ok() {}
         let fitting = &keys[..keys.len().min(self.capacity.saturating_sub(self.table.len))];
         let (mut inserted, mut new) = (0, 0);
-        let mut ahead = Ahead::new(fitting, &self.table, &self.hasher);
+        let mut ahead =
+            Ahead::new(fitting, &self.table, |table, key| table.place(self.hasher.digest_key(key)));
         while inserted < fitting.len() {
-            let places = ahead.next(&self.table, &self.hasher);
+            let places = ahead.next(&self.table);
             let batch = self.table.insert_many(places);
             (inserted, new) = (inserted + batch.inserted, new + batch.new);
             if batch.inserted < places.len() {

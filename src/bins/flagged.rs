@@ -7,7 +7,7 @@
 //! class and tag, and among equal ones by the order in which they came. A rank does not change when an item moves between the
 //! levels.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
@@ -20,14 +20,14 @@ use super::table::{Place, Table};
 
 /// The items of a bin in order, those beyond the line included.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Items(Vec<Entry>);
+pub(crate) struct Items(Vec<Entry>);
 
 impl Items {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = Entry> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry> {
         self.0.iter().copied()
     }
 
@@ -44,7 +44,7 @@ impl Items {
     }
 
     /// The item of a rank.
-    pub(super) fn get(&self, rank: usize) -> Entry {
+    pub(crate) fn get(&self, rank: usize) -> Entry {
         self.0[rank]
     }
 }
@@ -52,7 +52,7 @@ impl Items {
 impl Table {
     /// Looks for an item in its line, and has `conclude` make an answer of what was found, in each version by itself.
     #[inline(always)]
-    pub(super) fn ask_flagged(
+    pub(crate) fn ask_flagged(
         &self,
         line: &Line,
         place: Place,
@@ -77,13 +77,13 @@ impl Table {
 
     /// One answer for each place, as far as the lines have it; those that are in doubt are noted.
     #[inline(always)]
-    pub(super) fn find_many_flagged(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
+    pub(crate) fn find_many_flagged(&self, places: &[Place], answers: &mut [bool], doubts: &mut Doubts) {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.find_many_flagged)(self, places, answers, doubts) }
     }
 
     /// What one look at the line of an item finds.
-    pub(super) fn find_flagged(&self, place: Place) -> Found {
+    pub(crate) fn find_flagged(&self, place: Place) -> Found {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.find_flagged)(self.line(place.bin), place.print) }
     }
@@ -93,7 +93,7 @@ impl Table {
     ///
     /// Compiled into its caller. `None`, and nothing has happened, if there is no such version for layout and processor.
     #[inline(always)]
-    pub(super) fn insert_new_inlined(&mut self, place: Place, admit: impl FnOnce() -> bool) -> Option<bool> {
+    pub(crate) fn insert_new_inlined(&mut self, place: Place, admit: impl FnOnce() -> bool) -> Option<bool> {
         let mut admitted = false;
         let note = || {
             admitted = admit();
@@ -119,7 +119,7 @@ impl Table {
     }
 
     /// The same for every layout and processor.
-    pub(super) fn insert_new(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
+    pub(crate) fn insert_new(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
         let (insert, mut admitted) = (self.operations.insert_new, false);
         let mut note = || {
             admitted = admit();
@@ -132,55 +132,90 @@ impl Table {
     }
 
     /// The class and tag of a place.
-    pub(super) fn entry(&self, place: Place) -> Entry {
+    pub(crate) fn entry(&self, place: Place) -> Entry {
         (self.operations.entry)(place.print)
     }
 
     /// The class of an item.
-    pub(super) fn class(&self, entry: Entry) -> u32 {
+    pub(crate) fn class(&self, entry: Entry) -> u32 {
         entry.0 >> self.shape().tag_bits()
     }
 
     /// Whether a flag of the bin is set.
-    pub(super) fn has_flags(&self, bin: u64) -> bool {
+    pub(crate) fn has_flags(&self, bin: u64) -> bool {
         self.flags(bin) != 0
     }
 
     /// The flags of a bin, as they stand in its line.
-    pub(super) fn flags(&self, bin: u64) -> u64 {
+    pub(crate) fn flags(&self, bin: u64) -> u64 {
         (self.operations.flags)(self.line(bin))
     }
 
     /// The flags of these classes, which are bits, as they stand in a line.
-    pub(super) fn flags_of(&self, classes: u64) -> u64 {
+    pub(crate) fn flags_of(&self, classes: u64) -> u64 {
         let mut line = (self.operations.empty)();
         (self.operations.set_flags)(&mut line, classes);
         (self.operations.flags)(&line)
     }
 
     /// Sets the flags of these classes, which are bits, and no others.
-    pub(super) fn set_flags(&mut self, bin: u64, classes: u64) {
+    pub(crate) fn set_flags(&mut self, bin: u64, classes: u64) {
         let set = self.operations.set_flags;
         set(self.line_mut(bin), classes);
     }
 
     /// All items of a bin.
-    pub(super) fn items_of(&self, bin: u64) -> Items {
+    pub(crate) fn items_of(&self, bin: u64) -> Items {
         let mut entries = self.entries(bin);
         if entries.len() == self.shape().slots as usize {
-            let from = entries.last().map_or(0, |&last| self.class(last));
-            self.items_beyond(bin, from, |entry| entries.push(entry));
+            let (first, last) = (entries.last().map_or(0, |&last| self.class(last)), u32::MAX);
+            self.items_beyond(bin, first..=last, |entry| entries.push(entry));
         }
         Items(entries)
     }
 
-    /// Calls `visit` with the items of a bin that lie beyond its line, in order. None of them has a class below `from`.
-    pub(super) fn items_beyond(&self, bin: u64, from: u32, mut visit: impl FnMut(Entry)) {
+    /// Whether an item of a place lies beyond its line.
+    pub(crate) fn contains_beyond(&self, place: Place) -> bool {
+        self.next.contains(place.bin, self.entry(place))
+    }
+
+    /// The ranks of the items of a place; where there is none, an empty range at the rank that it would have. What lies beyond the
+    /// line is looked at only if it must be.
+    pub(crate) fn ranks_of(&self, place: Place) -> Range<usize> {
+        let (bin, entry, here) = (place.bin, self.entry(place), self.entries(place.bin));
+        let mut start = here.partition_point(|&item| item < entry);
+        let mut end = here.partition_point(|&item| item <= entry);
+        if end == self.shape().slots as usize {
+            let first = here.last().map_or(0, |&last| self.class(last));
+            self.items_beyond(bin, first..=self.class(entry), |item| {
+                start += usize::from(item < entry);
+                end += usize::from(item <= entry);
+            });
+        }
+        start..end
+    }
+
+    /// How many items of a class a bin has.
+    pub(crate) fn count_class(&self, bin: u64, class: u32) -> usize {
+        let here = self.entries(bin);
+        let of_class = |entry: &&Entry| self.class(**entry) == class;
+        let mut count = here.iter().filter(of_class).count();
+        if here.len() == self.shape().slots as usize
+            && here.last().is_some_and(|&last| self.class(last) <= class)
+        {
+            self.items_beyond(bin, class..=class, |_| count += 1);
+        }
+        count
+    }
+
+    /// Calls `visit` with the items of these classes of a bin that lie beyond its line, in order.
+    pub(super) fn items_beyond(&self, bin: u64, classes: RangeInclusive<u32>, mut visit: impl FnMut(Entry)) {
         if self.next.len() == 0 {
             return;
         }
         let shape = self.shape();
-        for class in from..1 << shape.class_bits {
+        let last = (*classes.end()).min((1 << shape.class_bits) - 1);
+        for class in *classes.start()..=last {
             let mut first = class << shape.tag_bits();
             while let Some(entry) = self.next.ceiling(bin, Entry(first)) {
                 (0..self.next.count(bin, entry)).for_each(|_| visit(entry));
@@ -194,14 +229,14 @@ impl Table {
 
     /// Inserts an item that is taken back unless the guard is [kept](Insertion::keep), be it because of an error or of a panic.
     /// Fails only if the next level lacks memory; nothing changes then.
-    pub(super) fn insert_for_now(&mut self, place: Place) -> Result<Insertion<'_>, Refused> {
+    pub(crate) fn insert_for_now(&mut self, place: Place) -> Result<Insertion<'_>, Refused> {
         self.insert(place)?;
         Ok(Insertion { table: self, place, kept: false })
     }
 }
 
 /// An item that was inserted on trial.
-pub(super) struct Insertion<'t> {
+pub(crate) struct Insertion<'t> {
     table: &'t mut Table,
     place: Place,
     kept: bool,
@@ -209,7 +244,7 @@ pub(super) struct Insertion<'t> {
 
 impl Insertion<'_> {
     /// The item stays.
-    pub(super) fn keep(mut self) {
+    pub(crate) fn keep(mut self) {
         self.kept = true;
     }
 }

@@ -89,9 +89,9 @@ const ENTRY_BITS: u32 = 22;
 
 /// A cut of the line, as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) slots: u32,
-    pub(super) class_bits: u32,
+pub(crate) struct Shape {
+    pub(crate) slots: u32,
+    pub(crate) class_bits: u32,
     pub(super) bytes: u32,
     pub(super) planes: u32,
     /// The bits of a line that are free for flags.
@@ -161,7 +161,7 @@ impl Shape {
     }
 
     /// The width of a tag.
-    pub(super) fn tag_bits(self) -> u32 {
+    pub(crate) fn tag_bits(self) -> u32 {
         8 * self.bytes + self.planes
     }
 
@@ -171,13 +171,18 @@ impl Shape {
     }
 
     /// The width of class and tag.
-    pub(super) fn entry_bits(self) -> u32 {
+    pub(crate) fn entry_bits(self) -> u32 {
         self.class_bits + self.tag_bits()
+    }
+
+    /// Whether lines of the first level are cut so, if they need so many bits for flags.
+    pub(super) fn is_first_level(self, spare: u32) -> bool {
+        self.entry_bits() <= ENTRY_BITS && self.spare >= spare
     }
 
     /// How often another key is taken for a stored one at this load, at most: each of the keys has the same column, class
     /// and tag with probability 1 in bins · classes · 2^tag bits.
-    pub(super) fn rate(self, load: f64) -> f64 {
+    pub(crate) fn rate(self, load: f64) -> f64 {
         load * f64::from(self.slots) / 2_f64.powi(self.entry_bits() as i32)
     }
 
@@ -196,7 +201,7 @@ impl Shape {
 
     /// The same with at least so many bits that are free for flags.
     pub(super) fn choose_with(rate: f64, load: f64, doublings: u32, spare: u32) -> Result<Self, BuildError> {
-        let enough = |cut: &Self| cut.entry_bits() <= ENTRY_BITS && cut.spare >= spare;
+        let enough = |cut: &Self| cut.is_first_level(spare);
         let first_level = || CUTS.iter().copied().filter(enough);
         let last_rate = |cut: Self| cut.after(doublings).map(|last| last.rate(load));
         let meets = |cut: &Self| rate <= MAX_RATE && last_rate(*cut).is_some_and(|last| last <= rate);

@@ -16,7 +16,7 @@ use super::machine::{Machine, Search};
 /// One bin. See the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
-pub(super) struct Line(pub(super) [u8; 64]);
+pub(crate) struct Line(pub(super) [u8; 64]);
 
 /// What a line stores of a key, with the class on top: the bits of a digest that class, bytes and planes are cut from.
 ///
@@ -117,25 +117,25 @@ impl Run {
 /// What is known of an item after its line was read. Words rather than bits: three bits would be packed into one register
 /// and taken apart again on their way to where they are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The slots that hold it, as bits.
-    pub(super) slots: u64,
+    pub(crate) slots: u64,
     /// The flag of its class; 0 if it is not set.
-    pub(super) flag: u64,
+    pub(crate) flag: u64,
     /// Whether items like it may lie beyond the line.
-    pub(super) beyond: bool,
+    pub(crate) beyond: bool,
 }
 
 impl Found {
     /// Whether it is in the line.
     #[inline(always)]
-    pub(super) fn is_here(self) -> bool {
+    pub(crate) fn is_here(self) -> bool {
         self.slots != 0
     }
 
     /// Whether it is in the line and its flag is set.
     #[inline(always)]
-    pub(super) fn is_flagged(self) -> bool {
+    pub(crate) fn is_flagged(self) -> bool {
         (self.slots != 0) & (self.flag != 0)
     }
 }

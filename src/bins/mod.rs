@@ -8,7 +8,7 @@
 //! | the second level, and what does not fit there | `second`, `rest`, `turn` |
 //! | whole tables | `grow` |
 //! | the plain filter | `filter`, `builder`, `ahead` (many keys at once) |
-//! | for what is kept beside the bins | `flagged` |
+//! | for what is kept beside the bins | `flagged`, `values` |
 //! | the extension filter | `extending` |
 
 mod ahead;
@@ -29,10 +29,18 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod values;
 
+pub(crate) use ahead::{Ahead, Doubts};
 pub use builder::BinFilterBuilder;
+pub(crate) use builder::{LOADS, Plan};
 pub(crate) use extending::{BinParameters, ExtendingBins};
 pub use filter::BinFilter;
+pub(crate) use layout::Shape;
+pub(crate) use line::{Entry, Found};
+pub(crate) use next::Refused;
+pub(crate) use table::{Place, STEP, Table};
+pub(crate) use values::Values;
 
 /// Bare filters for the tests that all grounds share.
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub(super) enum Next {
 
 /// There was no memory for one more item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused;
+pub(crate) struct Refused;
 
 impl Next {
     /// The second level of a first one with so many bins that is to hold so many keys.
@@ -78,6 +78,14 @@ impl Next {
         match self {
             Self::Second(second) => second.insert(bin, entry),
             Self::Rest(rest) => rest.insert(bin, entry),
+        }
+    }
+
+    /// While it is held, it does not move to more memory; see [`Table::hold`](super::table::Table::hold).
+    pub(super) fn hold(&mut self, held: bool) {
+        match self {
+            Self::Second(second) => second.hold(held),
+            Self::Rest(rest) => rest.hold(held),
         }
     }
 

@@ -52,6 +52,15 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
     }
 }
 
+impl Shape {
+    /// The cut of lines with so many bits of class and tag that has flags.
+    pub(crate) fn flagged(entry_bits: u64) -> Result<Self, FormatError> {
+        let cut = |cut: &&Self| u64::from(cut.entry_bits()) == entry_bits && cut.is_first_level(1);
+        let found = CUTS.iter().find(cut).copied();
+        found.ok_or(FormatError::BadNumber { name: "bits of class and tag", value: entry_bits })
+    }
+}
+
 /// The cut with so many slots and so many bits of class and tag.
 pub(super) fn shape(slots: u64, entry_bits: u64) -> Result<Shape, FormatError> {
     let cut = |cut: &&Shape| u64::from(cut.slots) == slots && u64::from(cut.entry_bits()) == entry_bits;
@@ -62,7 +71,7 @@ pub(super) fn shape(slots: u64, entry_bits: u64) -> Result<Shape, FormatError> {
 impl Table {
     /// Reads a first level of so many bins, one at least and [`MAX_BINS`](Self::MAX_BINS) at most, with `len` items in all
     /// levels.
-    pub(super) fn decode(
+    pub(crate) fn decode(
         decoder: &mut Decoder<'_>,
         bins: u64,
         shape: Shape,
@@ -73,7 +82,7 @@ impl Table {
         Ok(Self::from_parts(words, shape, len, Next::Second(Box::new(second))))
     }
 
-    pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+    pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         // Lines are bytes, in whichever order a machine has those of its words.
         encoder.bytes(self.bytes())?;
         match &self.next {

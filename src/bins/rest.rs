@@ -27,6 +27,8 @@ pub(super) struct Rest {
     shape: Shape,
     /// How many numbers share a quotient.
     width: u64,
+    /// Whether it must stay in the memory that it has.
+    held: bool,
 }
 
 /// The share of slots in use at which it takes more memory, in sixteenths.
@@ -42,12 +44,12 @@ impl Rest {
     /// An empty one with about so many slots, for a table of so many bins.
     pub(super) fn new(bins: u64, shape: Shape, slots: u64) -> Result<Self, BuildError> {
         let (quotients, width, remainder_bits) = cut(bins, shape, slots);
-        Ok(Self { table: Table::new(quotients, remainder_bits, false)?, bins, shape, width })
+        Ok(Self { table: Table::new(quotients, remainder_bits, false)?, bins, shape, width, held: false })
     }
 
     /// One that was there before, if a table of so many bins can have it.
     pub(super) fn from_table(table: Table, bins: u64, shape: Shape, width: u64) -> Self {
-        Self { table, bins, shape, width }
+        Self { table, bins, shape, width, held: false }
     }
 
     /// Quotients and remainder bits of the table in which so many numbers share a quotient; `None` if there is none.
@@ -112,14 +114,25 @@ impl Rest {
 
     /// Inserts an item, in more memory if need be: whether none was equal.
     pub(super) fn insert(&mut self, bin: u64, entry: Entry) -> Result<bool, Refused> {
-        if self.table.len() >= self.table.slots() as usize / 16 * FULL {
-            // Without memory, items go on into the tail of the table as it is, until that lacks memory too.
-            let _ = self.enlarge();
-        }
+        self.make_room();
         let new = !self.contains(bin, entry);
         let number = self.number(bin, entry);
         let inserted = self.table.insert(number / self.width, number % self.width);
         inserted.map(|_| new).map_err(|_| Refused)
+    }
+
+    /// Takes more memory if it is nearly full.
+    fn make_room(&mut self) {
+        if self.table.len() >= self.table.slots() as usize / 16 * FULL && !self.held {
+            // Without memory, items go on into the tail of the table as it is, until that lacks memory too.
+            let _ = self.enlarge();
+        }
+    }
+
+    /// While it is held, it stays in the memory that it has.
+    pub(super) fn hold(&mut self, held: bool) {
+        self.make_room();
+        self.held = held;
     }
 
     /// Removes an item; `false`, and nothing changes, if it is not there.

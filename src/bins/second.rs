@@ -37,6 +37,8 @@ pub(super) struct Second {
     group: u64,
     /// 2^64 − 1 divided by `group`.
     reciprocal: u64,
+    /// Whether it must stay in the memory that it has.
+    held: bool,
 }
 
 /// The share of the second level's slots in use when the first level is full.
@@ -64,7 +66,7 @@ impl Second {
 
     /// A second level that was there before: bins and shape are those of the first level.
     pub(super) fn from_table(table: Table, bins: u64, shape: Shape, group: u64) -> Self {
-        Self { table, bins, shape, group, reciprocal: u64::MAX / group }
+        Self { table, bins, shape, group, reciprocal: u64::MAX / group, held: false }
     }
 
     pub(super) fn table(&self) -> &Table {
@@ -132,12 +134,24 @@ impl Second {
 
     /// Inserts an item, in more memory if need be: whether none was equal. Nothing changes without memory.
     pub(super) fn insert(&mut self, bin: u64, entry: Entry) -> Result<bool, Refused> {
-        if self.table.next.len() > self.table.len / 8 + 32 && self.group > 1 {
+        self.make_room();
+        let (bin, entry) = self.place(bin, entry);
+        self.table.insert_entry(bin, entry)
+    }
+
+    /// Takes more memory if the rest has too much of the items.
+    fn make_room(&mut self) {
+        if self.table.next.len() > self.table.len / 8 + 32 && self.group > 1 && !self.held {
             // Without memory, items go on into the rest, until that lacks memory too.
             let _ = self.enlarge();
         }
-        let (bin, entry) = self.place(bin, entry);
-        self.table.insert_entry(bin, entry)
+    }
+
+    /// While it is held, it stays in the memory that it has.
+    pub(super) fn hold(&mut self, held: bool) {
+        self.make_room();
+        self.held = held;
+        self.table.hold(held);
     }
 
     /// Removes an item; `false`, and nothing changes, if it is not there.

@@ -17,21 +17,22 @@ use super::machine::Machine;
 use super::machine::inlined::Inlined;
 use super::next::{Next, Refused};
 use super::operations::{Batch, Operations};
+use super::second::Second;
 
 /// How many places the operations on many keys take at once: the machine is chosen once for so many.
-pub(super) const STEP: usize = 8;
+pub(crate) const STEP: usize = 8;
 
 /// The bytes of a line.
 pub(super) const LINE_BYTES: u64 = 64;
 
 /// A compact multiset of (bin, class, tag). See the [module](self).
 #[derive(Debug, Clone)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// `bins` lines of 8 words.
     words: AlignedWords,
     bins: u64,
     /// Items in both levels.
-    pub(super) len: usize,
+    pub(crate) len: usize,
     pub(super) operations: &'static Operations,
     /// The machine for operations that are compiled into their callers, if there is one for the layout.
     #[cfg(target_arch = "x86_64")]
@@ -43,27 +44,41 @@ pub(super) struct Table {
 /// Where a key belongs, and what is stored of it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    pub(super) bin: u64,
+    pub(crate) bin: u64,
     pub(super) print: Fingerprint,
 }
 
 impl Place {
+    /// The place in a bin of a key of this class, given in the highest bits, whose tag is cut from the beginning of a fraction.
+    /// First its bytes, then its planes: so no bit of the digest itself is in the tag. For cuts of the first level, of which none
+    /// has two bytes and planes.
+    #[inline(always)]
+    pub(crate) fn with_tag_of(bin: u64, class: u64, fraction: u64) -> Self {
+        Self { bin, print: Fingerprint::new(class | fraction >> 8, fraction << 8) }
+    }
+
+    /// The class, as one of so many bits.
+    #[inline(always)]
+    pub(crate) fn class(self, bits: u32) -> u64 {
+        self.print.0 >> (64 - bits)
+    }
+
     /// As two numbers, the first of them the bin.
     #[inline(always)]
-    pub(super) fn to_words(self) -> [u64; 2] {
+    pub(crate) fn to_words(self) -> [u64; 2] {
         [self.bin, self.print.0]
     }
 
     /// From the two numbers.
     #[inline(always)]
-    pub(super) fn from_words([bin, print]: [u64; 2]) -> Self {
+    pub(crate) fn from_words([bin, print]: [u64; 2]) -> Self {
         Self { bin, print: Fingerprint(print) }
     }
 }
 
 impl Table {
     /// The most bins: their numbers leave room for the fraction's bits and the second level's entries.
-    pub(super) const MAX_BINS: u64 = 1 << 40;
+    pub(crate) const MAX_BINS: u64 = 1 << 40;
 
     /// An empty table.
     pub(super) fn new(bins: u64, shape: Shape, next: Next) -> Result<Self, BuildError> {
@@ -74,6 +89,16 @@ impl Table {
         let empty = (table.operations.empty)();
         table.lines_mut().fill(empty);
         Ok(table)
+    }
+
+    /// An empty table of so many bins that is to hold so many keys.
+    pub(crate) fn for_keys(bins: u64, shape: Shape, keys: usize) -> Result<Self, BuildError> {
+        Self::new(bins, shape, Next::for_keys(bins, shape, keys)?)
+    }
+
+    /// The memory that [`for_keys`](Self::for_keys) takes, in bits.
+    pub(crate) fn size_for_keys(bins: u64, shape: Shape, keys: usize) -> usize {
+        Self::line_bits(bins) + Second::size_in_bits(bins, shape, keys)
     }
 
     /// A table of so many items that was there before: these are its lines, one at least.
@@ -108,11 +133,11 @@ impl Table {
         self
     }
 
-    pub(super) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         self.shape
     }
 
-    pub(super) fn bins(&self) -> u64 {
+    pub(crate) fn bins(&self) -> u64 {
         self.bins
     }
 
@@ -122,7 +147,7 @@ impl Table {
     }
 
     /// The memory of all levels, in bits.
-    pub(super) fn memory_bits(&self) -> usize {
+    pub(crate) fn memory_bits(&self) -> usize {
         self.words.len() * 64 + self.next.memory_bits()
     }
 
@@ -140,7 +165,7 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(super) fn line(&self, bin: u64) -> &Line {
+    pub(crate) fn line(&self, bin: u64) -> &Line {
         &self.lines()[bin as usize]
     }
 
@@ -158,12 +183,12 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(&self, bin: u64) {
+    pub(crate) fn prefetch(&self, bin: u64) {
         prefetch(self.lines().as_ptr().wrapping_add(bin as usize));
     }
 
     #[inline(always)]
-    pub(super) fn contains(&self, place: Place) -> bool {
+    pub(crate) fn contains(&self, place: Place) -> bool {
         self.contains_in(self.line(place.bin), place)
     }
 
@@ -216,7 +241,7 @@ impl Table {
 
     /// Inserts an item: whether none was equal. Fails only if the next level lacks memory; nothing changes then.
     #[inline(always)]
-    pub(super) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
+    pub(crate) fn insert(&mut self, place: Place) -> Result<bool, Refused> {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
             let line = self.line_mut(place.bin);
@@ -266,7 +291,7 @@ impl Table {
 
     /// Removes an item; `false`, and nothing changes, if there is none.
     #[inline(always)]
-    pub(super) fn remove(&mut self, place: Place) -> bool {
+    pub(crate) fn remove(&mut self, place: Place) -> bool {
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.remove)(self, place.bin, place.print) }
     }
@@ -341,6 +366,17 @@ impl Table {
         unsafe { (self.operations.ceiling)(self, bin, entry) }
     }
 
+    /// How many items lie beyond the lines.
+    pub(crate) fn items_elsewhere(&self) -> usize {
+        self.next.len()
+    }
+
+    /// While it is held, no level beyond the lines moves to more memory than it has: what was removed finds the room that it has
+    /// left, and cannot be refused, if all that was inserted since is removed first. Makes what room is due before.
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.next.hold(held);
+    }
+
     pub(super) fn clear(&mut self) {
         let empty = (self.operations.empty)();
         self.lines_mut().fill(empty);
@@ -356,14 +392,14 @@ impl Table {
     }
 
     /// The items of a bin in the line, in order.
-    pub(super) fn entries(&self, bin: u64) -> Vec<Entry> {
+    pub(crate) fn entries(&self, bin: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         (self.operations.entries)(self.line(bin), &mut entries);
         entries
     }
 
     /// Checks everything that the other functions rely on. Walks the whole table.
-    pub(super) fn verify(&self) -> Result<(), InvariantError> {
+    pub(crate) fn verify(&self) -> Result<(), InvariantError> {
         let mut items = self.next.len();
         for (line, bin) in self.lines().iter().zip(0_u64..) {
             let checked = (self.operations.verify)(line);

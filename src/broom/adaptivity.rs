@@ -272,6 +272,11 @@ impl Adaptivity {
         dead
     }
 
+    /// The ghosts of a block: their numbers and their bits.
+    pub(super) fn ghosts_of(&self, block: usize) -> impl Iterator<Item = (u32, BitString)> {
+        entries::ghosts(self.code(block))
+    }
+
     /// Every ghost: its block, its number there and its bits.
     pub(super) fn all_ghosts(&self) -> impl Iterator<Item = (usize, u32, BitString)> {
         let blocks = self.in_use.len() * GROUP;
@@ -303,6 +308,11 @@ impl Adaptivity {
             "{at_items:?} strings and bits at the items, of {:?}",
             self.counts
         );
+        self.verify_codes()
+    }
+
+    /// Ghosts are in order and differ, and the counts are right.
+    pub(super) fn verify_codes(&self) -> Result<(), InvariantError> {
         let mut all = [0; 4];
         for block in 0..self.in_use.len() * GROUP {
             let entries = Entries::decode(self.code(block));

@@ -1,20 +1,17 @@
-//! The broom filter's verbs.
+//! The broom filter, whichever its ground.
 
+use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
-use crate::quotient::{Answer, Place};
+use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FullError, Growable, InvariantError, Key, KeyHasher, Remote,
-    Resync, Xxh3,
+    AdaptiveError, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
 };
 
-use super::builder::{Blueprint, BroomFilterBuilder};
-use super::elsewhere::Elsewhere;
-use super::fingerprint::{Fingerprint, Site, Spot};
-use super::growth::Leftovers;
-use super::level::Baseline;
-use super::lists::Outcome;
-use super::local::Local;
-use super::transaction::atomically;
+use super::builder::BroomFilterBuilder;
+use super::core::Core;
+use super::on_bins::BinGround;
+use super::on_quotients::QuotientGround;
+use super::persist;
 
 /// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
 /// removing and inserting keys, not with any other sequence of operations.
@@ -40,7 +37,10 @@ use super::transaction::atomically;
 ///
 /// Every list that is read is checked against what is stored: its keys, no others, none missing.
 ///
-/// Space at the default rate of 1/256, load 0.90 and default budget: 12.9 bits per key when filled, and at most 16.5 under endless
+/// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. Unless it is
+/// [asked](BroomFilterBuilder::ground) for bins, it stands on quotient tables.
+///
+/// Space at the default rate of 1/256, load 0.90 and default budget, on quotient tables: 12.9 bits per key when filled, and at most 16.5 under endless
 /// churn (`broom::tests::churn` asserts both).
 ///
 /// **Set semantics**: a key is stored once, however often it is inserted.
@@ -60,33 +60,45 @@ use super::transaction::atomically;
 /// ```
 #[derive(Debug, Clone)]
 pub struct BroomFilter<H = Xxh3> {
-    pub(super) local: Local<H>,
-    pub(super) blueprint: Blueprint,
-    pub(super) capacity: usize,
-    pub(super) growable: bool,
-    pub(super) adaptations: u64,
-    pub(super) growths: u64,
-    /// The last generation of addresses that was written under.
-    pub(super) generations: u16,
-    /// Lists in the remote that are not the filter's any more.
-    pub(super) leftovers: Option<Leftovers>,
+    pub(super) on: On<H>,
+}
+
+/// The filter on its ground.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a filter is a few words, and a query shall not follow a pointer to them"
+)]
+pub(super) enum On<H> {
+    Quotient(Core<QuotientGround, H>),
+    Bins(Core<BinGround, H>),
+}
+
+/// Does the same with a filter on either ground.
+macro_rules! on_ground {
+    ($on:expr, $filter:ident => $then:expr) => {
+        match $on {
+            On::Quotient($filter) => $then,
+            On::Bins($filter) => $then,
+        }
+    };
 }
 
 /// Where the keys of a [`BroomFilter`] are, and what keeping them there has cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct BroomLevels {
-    /// Keys in the primary table.
+    /// Keys in the primary table, or in the lines of bins.
     pub primary: usize,
-    /// Keys in the secondary table, or in the back yard if remainders are large.
+    /// Keys in the secondary table, or in the back yard if remainders are large; those beyond the lines of bins.
     pub elsewhere: usize,
     /// The share of all queries that have to look there too.
     pub hinted: f64,
-    /// The most slots that any insertion or removal can touch in the primary table.
+    /// The most slots that any insertion or removal can touch in the primary table. On bins those of a line.
     pub bound: u64,
-    /// The most slots that one did touch so far.
+    /// The most slots that one did touch so far. On bins a line is written as a whole.
     pub longest_shift: u64,
-    /// The same in the secondary table, which has no fixed bound but is never full; 0 for the back yard.
+    /// The same in the secondary table, which has no fixed bound but is never full; 0 for the back yard and on bins.
     pub longest_secondary_shift: u64,
     /// Adaptivity bits of removed keys that are remembered: what several of them have alike counts once.
     pub ghosts: usize,
@@ -117,135 +129,65 @@ impl BroomFilter<Xxh3> {
 }
 
 impl<H: KeyHasher> BroomFilter<H> {
-    pub(super) fn from_blueprint(
-        blueprint: Blueprint,
-        capacity: usize,
-        growable: bool,
-        hasher: H,
-        phase: u64,
-    ) -> Result<Self, BuildError> {
-        let local = Local::new(blueprint, capacity, hasher, phase)?;
-        let (generations, leftovers) = (0, None);
-        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, generations, leftovers })
+    /// What the filter stands on.
+    #[must_use]
+    pub fn ground(&self) -> Ground {
+        match self.on {
+            On::Quotient(_) => Ground::Quotient,
+            On::Bins(_) => Ground::Bins,
+        }
     }
 
-    /// An empty filter of this capacity, with hash functions that were never used.
-    pub(super) fn anew(&self, capacity: usize) -> Result<Self, BuildError> {
-        let ((phase, _), hasher) = (self.local.functions.position(), self.hasher().clone());
-        Self::from_blueprint(self.blueprint, capacity, self.growable, hasher, phase + 2)
-    }
-
-    /// Where the keys are. All of it is counted as it happens, so asking costs nothing.
+    /// Where the keys are. On quotient tables all of it is counted as it happens, so asking costs nothing; on bins it walks the
+    /// lines.
     pub fn levels(&self) -> BroomLevels {
-        let (phase, frontier) = self.local.functions.position();
-        BroomLevels {
-            primary: self.local.table().len(),
-            elsewhere: self.local.elsewhere.len(),
-            hinted: self.local.hinted_share(),
-            bound: self.local.primary.bound(),
-            longest_shift: self.local.primary.longest_shift,
-            longest_secondary_shift: self.local.elsewhere.longest_shift(),
-            ghosts: self.local.primary.strings.ghosts(),
-            budget: self.local.budget,
-            phase,
-            frontier: frontier as f64 / self.local.functions.walk() as f64,
-            large_remainders: self.local.primary.has_rest(),
-        }
+        on_ground!(&self.on, filter => filter.levels())
     }
 
-    pub(super) fn full(&self) -> FullError {
-        FullError { len: self.len(), capacity: self.capacity }
-    }
-
-    /// What adaptivity bits and the other level say of a query that the primary table alone does not settle.
-    #[cold]
-    #[inline(never)]
-    fn settle(&self, answer: Answer, digest: Digest, place: Place) -> bool {
-        let local = &self.local;
-        if let Elsewhere::Secondary(secondary) = &local.elsewhere {
-            // A fingerprint without adaptivity bits is a prefix of every query that has its baseline.
-            if answer.slots().is_some_and(|slots| local.primary.any_bare(place.quotient, slots)) {
-                return true;
-            }
-            // A flag is nearly always set for another remainder.
-            let remainder = local.table().remainder_of(place.fraction);
-            let baseline = Baseline { quotient: place.quotient, remainder, rest: 0 };
-            if answer == Answer::ELSEWHERE && !secondary.may_contain(baseline) {
-                return false;
-            }
-        }
-        local.find(&local.fingerprint(digest)).is_some()
-    }
-
-    /// An insertion without growth.
-    #[inline]
-    pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
-        let digest = self.digest(key);
-        let place = self.place(digest);
-        let address = self.local.address(place.quotient);
-        let mut written = Ok(());
-        let mut push = || {
-            written = remote.apply(&[Change::Push { address, key }]);
-            written.is_ok()
-        };
-        if self.len() < self.capacity && self.local.insert_fresh(place, &mut push) {
-            return written.map(|()| true).map_err(AdaptiveError::Remote);
-        }
-        self.insert_anywhere(key, digest, remote)
-    }
-
-    /// [`insert_in_place`](Self::insert_in_place) for the keys that the block of their quotient does not suffice for.
-    #[inline(never)]
-    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
-        let place = self.place(digest);
-        let alone = self.local.table().answer(place) == Answer::NO && self.local.is_plain_at(place.quotient);
-        let fingerprint = self.local.fingerprint(digest);
-        if !alone && (self.local.find(&fingerprint).is_some() || self.local.free_length(&fingerprint) > 0) {
-            return self.insert_in_steps(key, &fingerprint, remote);
-        }
-        if self.len() >= self.capacity {
-            return Err(self.full().into());
-        }
-        // Nothing stands in the way: the remote is written, not read.
-        let room = self.local.make_room(&fingerprint).map_err(|_| self.local.out_of_memory())?;
-        let address = self.local.address(fingerprint.quotient());
-        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
-        self.local.place(&fingerprint, 0, room.site);
-        Ok(true)
-    }
-
-    /// An insertion of a key that needs adaptivity bits, or that a stored fingerprint is a prefix of: the key itself, or a
-    /// collision.
-    fn insert_in_steps<R: Remote>(
+    /// Takes all keys of `other` in; a key that both have is stored once. `other` and its remote stay as they are.
+    ///
+    /// Reads all keys of both remotes and writes all keys to `remote` anew, in groups of a few hundred. The hash
+    /// functions start afresh, so earlier repairs are forgotten, as if every hash function had timed out. A growable
+    /// filter grows as far as it must.
+    ///
+    /// # Errors
+    ///
+    /// [`AdaptiveError::Full`] if the union does not fit; [`AdaptiveError::Inconsistent`] if a remote does not hold its
+    /// filter's keys, and [`AdaptiveError::Remote`] if one fails. The filter is unchanged then, and still agrees with
+    /// its remote.
+    ///
+    /// ```
+    /// use besom::{Adaptive, BroomFilter, Filter, MemoryRemote};
+    ///
+    /// let [mut left, mut right] = [BroomFilter::with_capacity(10)?, BroomFilter::with_capacity(10)?];
+    /// let [mut left_remote, mut right_remote] = [MemoryRemote::new(), MemoryRemote::new()];
+    /// left.insert("a", &mut left_remote)?;
+    /// right.insert("b", &mut right_remote)?;
+    /// left.merge(&mut left_remote, &right, &mut right_remote)?;
+    /// assert!(left.contains("a") && left.contains("b") && left_remote.len() == 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn merge<G: KeyHasher, R: Remote>(
         &mut self,
-        key: &[u8],
-        fingerprint: &Fingerprint,
         remote: &mut R,
-    ) -> Outcome<bool, R> {
-        let full = self.full();
-        atomically(&mut self.local, remote, |steps| {
-            if steps.local.find(fingerprint).is_some() {
-                let list = steps.list(fingerprint.quotient())?;
-                if list.iter().any(|stored| stored.key == key) {
-                    return Ok(false);
-                }
-            }
-            if full.len >= full.capacity {
-                return Err(full.into());
-            }
-            steps.place(fingerprint, key)?;
-            steps.reclaim()?;
-            Ok(true)
+        other: &BroomFilter<G>,
+        other_remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => {
+            on_ground!(&other.on, other => filter.merge(remote, other, other_remote))
         })
     }
 }
 
-/// Filters are equal if they have the same parameters and hash functions, and hold the same fingerprints, on the same
+/// Filters are equal if they have the same ground, parameters and hash functions, and hold the same fingerprints, on the same
 /// levels, and ghosts. What they have counted, and where their lists lie in the remote, does not matter.
 impl<H: KeyHasher> PartialEq for BroomFilter<H> {
     fn eq(&self, other: &Self) -> bool {
-        let parameters = |filter: &Self| (filter.blueprint, filter.capacity, filter.growable);
-        parameters(self) == parameters(other) && self.local == other.local
+        match (&self.on, &other.on) {
+            (On::Quotient(filter), On::Quotient(other)) => filter == other,
+            (On::Bins(filter), On::Bins(other)) => filter == other,
+            _ => false,
+        }
     }
 }
 
@@ -255,80 +197,76 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
     #[inline]
     fn hasher(&self) -> &H {
-        self.local.functions.hasher()
+        on_ground!(&self.on, filter => filter.hasher())
     }
 
     #[inline(always)]
     fn place(&self, digest: Digest) -> Place {
-        self.local.functions.place(digest)
+        match &self.on {
+            On::Quotient(filter) => Place::of_quotients(filter.place(digest)),
+            On::Bins(filter) => Place::of_bins(filter.place(digest)),
+        }
     }
 
     #[inline]
     fn prefetch(&self, place: Place) {
-        self.local.table().prefetch(place.quotient);
+        match &self.on {
+            On::Quotient(filter) => filter.prefetch(place.in_quotients()),
+            On::Bins(filter) => filter.prefetch(place.in_bins()),
+        }
     }
 
     #[inline(always)]
     fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
-        let answer = self.local.table().answer(place);
-        if answer == Answer::NO {
-            return false;
+        match &self.on {
+            On::Quotient(filter) => filter.contains_at(place.in_quotients(), digest),
+            On::Bins(filter) => filter.contains_at(place.in_bins(), digest),
         }
-        // Where the block has no adaptivity bits, nothing but the rest of a large remainder can say otherwise.
-        let settled = answer == Answer::YES && self.local.remainders.rest_bits == 0;
-        settled || self.settle(answer, digest(), place)
+    }
+
+    #[inline(always)]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        on_ground!(&self.on, filter => filter.contains_digest(digest))
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
     /// few other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        self.contains_at(self.place(self.hasher().digest_key(key)), || self.hasher().digest_key(key))
+        on_ground!(&self.on, filter => filter.contains(key))
+    }
+
+    /// As for all filters, but the ground is chosen once for all keys.
+    #[inline]
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        on_ground!(&self.on, filter => filter.contains_many(keys, answers));
     }
 
     fn len(&self) -> usize {
-        self.local.len()
+        on_ground!(&self.on, filter => filter.len())
     }
 
     fn capacity(&self) -> usize {
-        self.capacity
+        on_ground!(&self.on, filter => filter.capacity())
     }
 
     fn stats(&self) -> FilterStats {
-        let (items, slots) = (self.len(), self.local.table().slots() as usize);
-        FilterStats {
-            items,
-            slots,
-            load: items as f64 / slots as f64,
-            bits: self.local.memory_bits(),
-            adaptations: self.adaptations,
-            adapted_slots: self.local.adapted_keys(),
-            adaptivity_bits: self.local.adaptivity_bits(),
-            ghosts: self.local.primary.strings.ghosts(),
-            ghost_bits: self.local.primary.strings.ghost_bits(),
-            rebuilds: self.growths,
-            ..FilterStats::default()
-        }
+        on_ground!(&self.on, filter => filter.stats())
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        self.local.verify()
+        on_ground!(&self.on, filter => filter.verify())
     }
 }
 
 impl<H: KeyHasher> Adaptive for BroomFilter<H> {
+    #[inline(always)]
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|key| match self.insert_in_place(key, remote) {
-            Err(AdaptiveError::Full(_)) if self.growable => {
-                self.grow(remote)?;
-                self.insert_in_place(key, remote)
-            }
-            result => result,
-        })
+        on_ground!(&mut self.on, filter => filter.insert(key, remote))
     }
 
     fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
@@ -336,22 +274,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|key| {
-            let fingerprint = self.local.fingerprint(self.digest(key));
-            if self.local.find(&fingerprint).is_none() {
-                return Ok(false);
-            }
-            let list = self.local.list(fingerprint.quotient(), remote)?;
-            let Some(rank) = list.iter().position(|stored| stored.key == key) else { return Ok(false) };
-            let (address, site) = (self.local.address(fingerprint.quotient()), list[rank].spot.site());
-            remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
-            let bits = self.local.take(&fingerprint, site);
-            self.local.add_ghost(fingerprint.quotient(), fingerprint.function, bits);
-            if site != Site::Primary {
-                self.local.refresh_hint(fingerprint.quotient());
-            }
-            Ok(true)
-        })
+        on_ground!(&mut self.on, filter => filter.remove(key, remote))
     }
 
     fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
@@ -359,49 +282,17 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        let adaptation = key.with_bytes(|key| {
-            let digest = self.digest(key);
-            atomically(&mut self.local, remote, |steps| {
-                let mut slots = 0;
-                // A second turn only if the frontier has just passed the key, which then is a stranger to all
-                // that is stored and may be unlucky once more.
-                while let Some((fingerprint, spot)) = {
-                    let fingerprint = steps.local.fingerprint(digest);
-                    steps.local.find(&fingerprint).map(|spot| (fingerprint, spot))
-                } {
-                    let list = steps.list(fingerprint.quotient())?;
-                    if list.iter().any(|stored| stored.key == key) {
-                        return Ok(Adaptation::NotFalsePositive);
-                    }
-                    let owner = steps.owner(&list, spot, fingerprint.quotient())?;
-                    // The back yard has all bits that it uses, and keys of one digest have no others.
-                    if matches!(spot, Spot::BackYard(_)) || owner.tail == fingerprint.tail {
-                        return Ok(Adaptation::Unfixable);
-                    }
-                    steps.tell_apart(&owner, &fingerprint);
-                    slots += 1;
-                    if slots == 1 {
-                        steps.reclaim()?;
-                    }
-                }
-                Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
-            })
-        })?;
-        self.adaptations += u64::from(adaptation.is_fixed());
-        Ok(adaptation)
+        on_ground!(&mut self.on, filter => filter.adapt(key, remote))
     }
 
     /// Repairs are forgotten with the hash functions that they were made under.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let empty = self.emptied().map_err(|_| self.local.out_of_memory())?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        (self.local, self.generations, self.leftovers) = (empty.local, empty.generations, None);
-        Ok(())
+        on_ground!(&mut self.on, filter => filter.clear(remote))
     }
 
     /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        self.local.verify_remote(remote)
+        on_ground!(&self.on, filter => filter.verify_remote(remote))
     }
 
     fn resync<R: Remote>(
@@ -409,15 +300,46 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         addresses: &[u64],
         remote: &mut R,
     ) -> Result<Resync, AdaptiveError<R::Error>> {
-        let full = self.full();
-        atomically(&mut self.local, remote, |steps| steps.resync(addresses, full))
+        on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
     }
 
     fn address_of(&self, digest: Digest) -> Option<u64> {
-        Some(self.local.address(self.place(digest).quotient))
+        on_ground!(&self.on, filter => filter.address_of(digest))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
-        self.anew(self.capacity)
+        let on = match &self.on {
+            On::Quotient(filter) => On::Quotient(filter.emptied()?),
+            On::Bins(filter) => On::Bins(filter.emptied()?),
+        };
+        Ok(Self { on })
+    }
+}
+
+impl<H: KeyHasher> Growable for BroomFilter<H> {
+    /// Every key goes to hash functions that were never used, so a repaired false positive is a stranger to all of
+    /// them.
+    ///
+    /// Reads every list once and pushes every key once, in groups of a few hundred, then removes the old lists. If the
+    /// remote fails in between, lists of another generation stay behind in it; they are in nobody's way, and the next
+    /// growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.grow(remote))
+    }
+}
+
+impl<H: KeyHasher> Persist for BroomFilter<H> {
+    const KIND: Kind = Kind::Broom;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        on_ground!(&self.on, filter => filter.encode(encoder))
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        let on = match persist::ground_of(decoder)? {
+            Ground::Quotient => On::Quotient(Core::decode(decoder)?),
+            Ground::Bins => On::Bins(Core::decode(decoder)?),
+        };
+        Ok(Self { on })
     }
 }

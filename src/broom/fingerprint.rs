@@ -1,12 +1,10 @@
-//! Fingerprints: quotient, remainder, adaptivity bits (section 4.1 of the paper), and where they stand.
+//! Fingerprints: quotient, remainder, adaptivity bits (section 4.1 of the paper).
 
 use crate::bits::BitString;
-use crate::quotient::Place;
 use crate::{Digest, KeyHasher};
 
-use super::backyard::YardPlace;
 use super::functions::Which;
-use super::level::Baseline;
+use super::ground::Ground;
 use super::local::Local;
 
 /// The longest adaptivity bits. Keys that agree beyond are not told apart; there are none unless all 128 bits of
@@ -16,10 +14,20 @@ pub(super) const TAIL_BITS: u32 = 96;
 /// How a remainder is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Remainders {
-    /// Bits that stand in the table: all of a small remainder, the signature of a large one.
+    /// Bits that stand in the table: all of a small remainder (on bins: the tag), the signature of a large one.
     pub(super) table_bits: u32,
     /// Bits of a large remainder beside the table.
     pub(super) rest_bits: u32,
+}
+
+/// Where a fingerprint belongs: what is compared before the adaptivity bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Baseline {
+    pub(super) quotient: u64,
+    /// What stands in the table: the remainder, or the signature of a long one.
+    pub(super) remainder: u64,
+    /// The rest of a long remainder.
+    pub(super) rest: u64,
 }
 
 /// All that the filter may use of a key under one hash function: its fingerprint is a prefix of this.
@@ -41,51 +49,10 @@ impl Fingerprint {
     }
 }
 
-/// Where a stored fingerprint stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Spot {
-    Primary(u64),
-    Secondary(u64),
-    BackYard(YardPlace),
-}
-
-/// Where a fingerprint can be put. Unlike a [`Spot`] it stays what it is when other fingerprints move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Site {
-    Primary,
-    Secondary,
-    BackYard(YardPlace),
-}
-
-impl Spot {
-    /// Where the fingerprint would have to be put in order to stand here.
-    pub(super) fn site(self) -> Site {
-        match self {
-            Self::Primary(_) => Site::Primary,
-            Self::Secondary(_) => Site::Secondary,
-            Self::BackYard(place) => Site::BackYard(place),
-        }
-    }
-}
-
-impl<H: KeyHasher> Local<H> {
+impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// What a key is on its side of the frontier.
     pub(super) fn fingerprint(&self, digest: Digest) -> Fingerprint {
         self.fingerprint_under(digest, self.functions.side(digest))
-    }
-
-    /// The baseline of a key that belongs to a place, if that is enough to tell: a very long remainder goes on in the other
-    /// half of the digest.
-    #[inline(always)]
-    pub(super) fn baseline(&self, place: Place) -> Option<Baseline> {
-        let Remainders { table_bits, rest_bits } = self.remainders;
-        let Place { quotient, fraction } = place;
-        if rest_bits > 0 && table_bits + rest_bits > self.functions.fraction_bits() {
-            return None;
-        }
-        // In two steps, because there may be no rest.
-        let rest = fraction << table_bits >> 1 >> (63 - rest_bits);
-        Some(Baseline { quotient, remainder: self.table().remainder_of(fraction), rest })
     }
 
     /// What a key is under one of the functions.

@@ -27,6 +27,7 @@
 use crate::{KeyHasher, Remote};
 
 use super::functions::Which;
+use super::ground::Ground;
 use super::lists::Outcome;
 use super::transaction::Transaction;
 
@@ -46,7 +47,7 @@ struct Passed {
     examined: usize,
 }
 
-impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Carries the next keys to the new function if adaptivity bits are short.
     pub(super) fn reclaim(&mut self) -> Outcome<(), R> {
         if self.local.is_over_budget() {
@@ -80,7 +81,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     fn pass(&mut self, step: u64) -> Outcome<Passed, R> {
         let quotient = self.local.functions.step(step);
         let ghosts = self.kill_ghosts(quotient, self.local.functions.number(Which::Old));
-        let list = if self.local.stored_at(quotient) > 0 { self.list(quotient)? } else { Vec::new() };
+        let list = if self.local.ground.stored_at(quotient) > 0 { self.list(quotient)? } else { Vec::new() };
         let leaving: Vec<usize> = (0..list.len())
             .filter(|&rank| self.local.functions.side(list[rank].fingerprint.digest) == Which::Old)
             .collect();

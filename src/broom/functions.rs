@@ -16,8 +16,9 @@
 //! of the keys in its share of the quotients, and all parts of the table are equally full.
 
 use crate::hash_string::HashString;
-use crate::quotient::{self, Place};
 use crate::{Digest, KeyHasher};
+
+use super::columns::Columns;
 
 /// One hash function: a permutation of the 128-bit digests.
 ///
@@ -59,28 +60,6 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The most classes that there are.
-pub(super) const MAX_CLASSES: u64 = 64;
-
-/// The fewest columns that a table with more than one class has, so that rounding to whole columns costs little.
-const MIN_COLUMNS: u64 = 16;
-
-/// How many classes a table of so many slots has: a power of two, [`MAX_CLASSES`] unless the table is tiny.
-fn classes(slots: u64) -> u64 {
-    1 << (slots / MIN_COLUMNS).clamp(1, MAX_CLASSES).ilog2()
-}
-
-/// The bits of the fraction of a [`Place`] that are worth using in a table of so many slots. Those of the class are used up,
-/// and as many are lost where a column makes room for it.
-pub(super) fn fraction_bits(slots: u64) -> u32 {
-    quotient::fraction_bits(slots).saturating_sub(classes(slots).ilog2())
-}
-
-/// At least so many slots, in whole columns.
-pub(super) fn whole_columns(slots: u64) -> u64 {
-    slots.next_multiple_of(classes(slots))
-}
-
 /// Which of the two functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
@@ -96,7 +75,7 @@ pub(super) enum Which {
 /// passed use the new one, those of the classes ahead the old one. In the class that it is in, a key whose
 /// column under the *old* function was passed uses the new one.
 #[derive(Debug, Clone)]
-pub(super) struct Functions<H> {
+pub(super) struct Functions<C, H> {
     hasher: H,
     old: Function,
     new: Function,
@@ -105,17 +84,19 @@ pub(super) struct Functions<H> {
     class: u64,
     /// The quotient that is next there.
     next: u64,
-    slots: u64,
-    /// The bits of a quotient that are its class.
-    class_mask: u64,
+    columns: C,
 }
 
-impl<H: KeyHasher> Functions<H> {
-    /// For a table of so many slots, in [whole columns](whole_columns).
-    pub(super) fn new(hasher: H, slots: u64, phase: u64) -> Self {
+impl<C: Columns, H: KeyHasher> Functions<C, H> {
+    /// Those from this phase on, for a table of these columns.
+    pub(super) fn new(hasher: H, columns: C, phase: u64) -> Self {
         let (old, new) = (Function::number(&hasher, phase), Function::number(&hasher, phase + 1));
-        debug_assert!(whole_columns(slots) == slots, "{slots} slots are no whole columns");
-        Self { hasher, old, new, phase, class: 0, next: 0, slots, class_mask: classes(slots) - 1 }
+        Self { hasher, old, new, phase, class: 0, next: 0, columns }
+    }
+
+    /// How hashes are cut.
+    pub(super) fn columns(&self) -> C {
+        self.columns
     }
 
     pub(super) fn hasher(&self) -> &H {
@@ -124,40 +105,30 @@ impl<H: KeyHasher> Functions<H> {
 
     /// How many functions have been left behind, and how many steps of the walk to the next one are done.
     pub(super) fn position(&self) -> (u64, u64) {
-        (self.phase, self.class * self.columns() + self.next / (self.class_mask + 1))
+        (self.phase, self.class * self.columns.count() + self.next / (self.columns.class_mask() + 1))
     }
 
     /// Moves the frontier, to another phase too. `frontier` is less than the [length](Self::walk) of the walk.
     pub(super) fn set_position(&mut self, (phase, frontier): (u64, u64)) {
         if phase != self.phase {
-            *self = Self::new(self.hasher.clone(), self.slots, phase);
+            *self = Self::new(self.hasher.clone(), self.columns, phase);
         }
-        (self.class, self.next) = (frontier / self.columns(), self.step(frontier));
-    }
-
-    fn columns(&self) -> u64 {
-        self.slots / (self.class_mask + 1)
+        (self.class, self.next) = (frontier / self.columns.count(), self.step(frontier));
     }
 
     /// The number of steps of a walk over all quotients: one for each.
     pub(super) fn walk(&self) -> u64 {
-        self.slots
+        self.columns.quotients()
     }
 
     /// The quotient that a step passes.
     pub(super) fn step(&self, step: u64) -> u64 {
-        step % self.columns() * (self.class_mask + 1) + step / self.columns()
+        step % self.columns.count() * (self.columns.class_mask() + 1) + step / self.columns.count()
     }
 
     /// Whether the frontier has passed a quotient.
     pub(super) fn is_passed(&self, quotient: u64) -> bool {
-        (quotient & self.class_mask, quotient) < (self.class, self.next)
-    }
-
-    /// The bits of the fraction of a place that are worth using.
-    #[inline]
-    pub(super) fn fraction_bits(&self) -> u32 {
-        fraction_bits(self.slots)
+        (quotient & self.columns.class_mask(), quotient) < (self.class, self.next)
     }
 
     /// The number of a function, of which the lowest bit is enough to tell the two from each other.
@@ -170,30 +141,27 @@ impl<H: KeyHasher> Functions<H> {
 
     /// Where a key belongs, on whichever side of the frontier it is.
     #[inline(always)]
-    pub(super) fn place(&self, digest: Digest) -> Place {
-        let class = digest.hi & self.class_mask;
+    pub(super) fn place(&self, digest: Digest) -> C::Place {
+        let class = digest.hi & self.columns.class_mask();
         // Chosen without a branch, which could not be predicted.
         let function = if class < self.class { self.new } else { self.old };
         let place = self.place_under(digest, function);
         // The one class in between takes a second look.
-        if class == self.class && place.quotient < self.next {
+        if class == self.class && self.columns.quotient(place) < self.next {
             return self.place_under(digest, self.new);
         }
         place
     }
 
     #[inline(always)]
-    fn place_under(&self, digest: Digest, function: Function) -> Place {
-        // The column, then as many bits as the class has: they make room for it.
-        let product = u128::from(function.high(digest)) * u128::from(self.slots);
-        let quotient = (product >> 64) as u64 & !self.class_mask | digest.hi & self.class_mask;
-        Place { quotient, fraction: product as u64 }
+    fn place_under(&self, digest: Digest, function: Function) -> C::Place {
+        self.columns.place(digest.hi, function.high(digest))
     }
 
     /// The side of the frontier.
     pub(super) fn side(&self, digest: Digest) -> Which {
-        let old = self.place_under(digest, self.old).quotient;
-        if self.is_passed(old) { Which::New } else { Which::Old }
+        let old = self.place_under(digest, self.old);
+        if self.is_passed(self.columns.quotient(old)) { Which::New } else { Which::Old }
     }
 
     /// Quotient and string of a key under one of the functions.
@@ -202,8 +170,9 @@ impl<H: KeyHasher> Functions<H> {
             Which::Old => self.old,
             Which::New => self.new,
         };
-        let Place { quotient, fraction } = self.place_under(digest, function);
-        (quotient, HashString::new(&self.hasher, function.digest(digest), fraction, self.fraction_bits()))
+        let quotient = self.columns.quotient(self.place_under(digest, function));
+        let (own, bits) = (function.digest(digest), self.columns.fraction_bits());
+        (quotient, HashString::new(&self.hasher, own, self.columns.fraction(own.hi), bits))
     }
 }
 
@@ -211,53 +180,68 @@ impl<H: KeyHasher> Functions<H> {
 mod tests {
     //! Catches: functions that have something to do with each other, a frontier that cuts through a quotient, keys
     //! that leave their class.
+    use super::super::columns::{Bins, MIN_COLUMNS, Slots, classes, whole_columns};
     use super::*;
     use crate::testing::Random;
     use crate::{Seed, Xxh3};
 
-    fn functions(slots: u64) -> Functions<Xxh3> {
-        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), whole_columns(slots), 0)
+    fn functions(slots: u64) -> Functions<Slots, Xxh3> {
+        on(Slots::new(whole_columns(slots)))
+    }
+
+    fn on<C: Columns>(columns: C) -> Functions<C, Xxh3> {
+        Functions::new(Xxh3::with_seed(Seed::from(5_u64)), columns, 0)
     }
 
     #[test]
     fn a_key_is_new_exactly_if_its_old_quotient_was_passed() {
-        let mut random = Random::new(1);
         for slots in [1, 3, 100, 1 << 20, (1 << 20) + 7] {
-            let mut functions = functions(slots);
-            for _ in 0..2_000 {
-                functions.set_position((random.below(3), random.below(functions.walk())));
-                let digest = Digest { hi: random.next(), lo: random.next() };
-                let (old, string) = functions.string(digest, Which::Old);
-                let side = functions.side(digest);
-                assert_eq!(side == Which::New, functions.is_passed(old));
-                let (quotient, chosen) = functions.string(digest, side);
-                assert_eq!(functions.place(digest).quotient, quotient);
-                assert!(quotient < functions.walk());
-                assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
-                let (other, _) = functions.string(digest, Which::New);
-                assert_eq!((old ^ other) & functions.class_mask, 0, "the class stays");
-            }
+            its_side_follows_from_its_old_quotient(functions(slots));
+        }
+        for (bins, class_bits) in [(1, 4), (1, 6), (3, 6), (21_000, 5), (1 << 38, 6)] {
+            its_side_follows_from_its_old_quotient(on(Bins::new(bins, class_bits, 8)));
+        }
+    }
+
+    fn its_side_follows_from_its_old_quotient<C: Columns>(mut functions: Functions<C, Xxh3>) {
+        let mut random = Random::new(1);
+        for _ in 0..2_000 {
+            functions.set_position((random.below(3), random.below(functions.walk())));
+            let digest = Digest { hi: random.next(), lo: random.next() };
+            let (old, string) = functions.string(digest, Which::Old);
+            let side = functions.side(digest);
+            assert_eq!(side == Which::New, functions.is_passed(old));
+            let (quotient, chosen) = functions.string(digest, side);
+            assert_eq!(functions.columns.quotient(functions.place(digest)), quotient);
+            assert!(quotient < functions.walk());
+            assert_eq!(chosen.first_word() == string.first_word(), side == Which::Old);
+            let (other, _) = functions.string(digest, Which::New);
+            assert_eq!((old ^ other) & functions.columns.class_mask(), 0, "the class stays");
         }
     }
 
     #[test]
     fn a_walk_passes_every_quotient_once_and_class_by_class() {
         for slots in [1, 31, 32, 63, 64, 65, 1000, 1024, 2000] {
-            let mut functions = functions(slots);
-            let slots = functions.walk();
-            let mut passed = vec![false; slots as usize];
-            for step in 0..slots {
-                functions.set_position((0, step));
-                assert_eq!(functions.position(), (0, step));
-                assert!(
-                    (0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize])
-                );
-                let quotient = functions.step(step);
-                assert_eq!(quotient & functions.class_mask, functions.class);
-                assert!(!std::mem::replace(&mut passed[quotient as usize], true));
-            }
-            assert!(passed.iter().all(|&passed| passed));
+            passes_every_quotient_once(functions(slots));
         }
+        for (bins, class_bits) in [(1, 4), (1, 6), (3, 5), (20, 6)] {
+            passes_every_quotient_once(on(Bins::new(bins, class_bits, 8)));
+        }
+    }
+
+    fn passes_every_quotient_once<C: Columns>(mut functions: Functions<C, Xxh3>) {
+        let slots = functions.walk();
+        let mut passed = vec![false; slots as usize];
+        for step in 0..slots {
+            functions.set_position((0, step));
+            assert_eq!(functions.position(), (0, step));
+            assert!((0..slots).all(|quotient| functions.is_passed(quotient) == passed[quotient as usize]));
+            let quotient = functions.step(step);
+            assert_eq!(quotient & functions.columns.class_mask(), functions.class);
+            assert!(!std::mem::replace(&mut passed[quotient as usize], true));
+        }
+        assert!(passed.iter().all(|&passed| passed));
     }
 
     #[test]
@@ -272,15 +256,19 @@ mod tests {
 
     #[test]
     fn all_parts_of_the_table_are_equally_full_wherever_the_frontier_is() {
-        // 400 000 keys on 32 parts of 2^12 quotients: 12 500 ± 112 each.
-        let mut functions = functions(1 << 12);
+        are_equally_full(functions(1 << 12));
+        are_equally_full(on(Bins::new(64, 6, 8)));
+    }
+
+    /// 400 000 keys on 32 parts of 2^12 quotients: 12 500 ± 112 each.
+    fn are_equally_full<C: Columns>(mut functions: Functions<C, Xxh3>) {
         let walk = functions.walk();
         for frontier in [0, walk / 4, walk / 2 + 17, walk - 5] {
             functions.set_position((0, frontier));
             let (mut random, mut parts) = (Random::new(3), [0_u32; 32]);
             for _ in 0..400_000 {
                 let digest = Digest { hi: random.next(), lo: random.next() };
-                parts[(functions.place(digest).quotient * 32 / walk) as usize] += 1;
+                parts[(functions.columns.quotient(functions.place(digest)) * 32 / walk) as usize] += 1;
             }
             assert!(parts.iter().all(|part| (12_000..13_000).contains(part)), "{parts:?}");
         }

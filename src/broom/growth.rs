@@ -18,7 +18,8 @@ use crate::format::{FormatError, flag, in_range};
 use crate::quotient::Geometry;
 use crate::{AdaptiveError, Change, Growable, KeyHasher, Remote};
 
-use super::filter::BroomFilter;
+use super::core::Core;
+use super::ground::Ground;
 use super::lists::{self, Outcome};
 use super::local::address;
 
@@ -47,34 +48,12 @@ impl Leftovers {
     }
 }
 
-impl<H: KeyHasher> BroomFilter<H> {
-    /// Takes all keys of `other` in; a key that both have is stored once. `other` and its remote stay as they are.
-    ///
-    /// Reads all keys of both remotes and writes all keys to `remote` anew, in groups of a few hundred. The hash
-    /// functions start afresh, so earlier repairs are forgotten, as if every hash function had timed out. A growable
-    /// filter grows as far as it must.
-    ///
-    /// # Errors
-    ///
-    /// [`AdaptiveError::Full`] if the union does not fit; [`AdaptiveError::Inconsistent`] if a remote does not hold its
-    /// filter's keys, and [`AdaptiveError::Remote`] if one fails. The filter is unchanged then, and still agrees with
-    /// its remote.
-    ///
-    /// ```
-    /// use besom::{Adaptive, BroomFilter, Filter, MemoryRemote};
-    ///
-    /// let [mut left, mut right] = [BroomFilter::with_capacity(10)?, BroomFilter::with_capacity(10)?];
-    /// let [mut left_remote, mut right_remote] = [MemoryRemote::new(), MemoryRemote::new()];
-    /// left.insert("a", &mut left_remote)?;
-    /// right.insert("b", &mut right_remote)?;
-    /// left.merge(&mut left_remote, &right, &mut right_remote)?;
-    /// assert!(left.contains("a") && left.contains("b") && left_remote.len() == 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn merge<G: KeyHasher, R: Remote>(
+impl<G: Ground, H: KeyHasher> Core<G, H> {
+    /// See [`BroomFilter::merge`](super::BroomFilter::merge).
+    pub(super) fn merge<G2: Ground, H2: KeyHasher, R: Remote>(
         &mut self,
         remote: &mut R,
-        other: &BroomFilter<G>,
+        other: &Core<G2, H2>,
         other_remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut capacity = self.capacity;
@@ -99,8 +78,7 @@ impl<H: KeyHasher> BroomFilter<H> {
 
     /// All quotients that have keys.
     fn quotients(&self) -> impl Iterator<Item = u64> {
-        let slots = self.local.table().slots();
-        (0..slots).filter(|&quotient| self.local.stored_at(quotient) > 0)
+        (0..self.local.quotients()).filter(|&quotient| self.local.ground.stored_at(quotient) > 0)
     }
 
     /// Becomes a filter of this capacity, under hash functions that were never used, for its own keys and those that
@@ -134,7 +112,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     /// An empty filter of this capacity whose lists will lie beside those of this one.
     fn successor<E>(&self, capacity: usize) -> Result<Self, AdaptiveError<E>> {
         // A capacity that the hash has no bits for is refused like a key that there is no room for.
-        self.blueprint.slots(capacity).map_err(|_| self.full())?;
+        G::columns(self.blueprint, capacity).map_err(|_| self.full())?;
         let mut fresh = self.anew(capacity).map_err(|_| self.local.out_of_memory())?;
         fresh.generations = self.generations.wrapping_add(1);
         fresh.local.generation = fresh.generations;
@@ -143,7 +121,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 
     fn lists(&self) -> Leftovers {
-        Leftovers { generation: self.local.generation, slots: self.local.table().slots() }
+        Leftovers { generation: self.local.generation, slots: self.local.quotients() }
     }
 
     /// Removes the lists that an earlier growth has left behind, if any.
@@ -169,13 +147,7 @@ impl<H: KeyHasher> BroomFilter<H> {
     }
 }
 
-impl<H: KeyHasher> Growable for BroomFilter<H> {
-    /// Every key goes to hash functions that were never used, so a repaired false positive is a stranger to all of
-    /// them.
-    ///
-    /// Reads every list once and pushes every key once, in groups of a few hundred, then removes the old lists. If the
-    /// remote fails in between, lists of another generation stay behind in it; they are in nobody's way, and the next
-    /// growth, [`clear`](crate::Adaptive::clear) or [`rebuild`](crate::Adaptive::rebuild) removes them.
+impl<G: Ground, H: KeyHasher> Growable for Core<G, H> {
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let capacity = self.capacity.checked_mul(2).ok_or_else(|| self.full())?;
         self.become_anew(capacity, remote, |_, _| Ok(()))?;

@@ -7,11 +7,11 @@
 //!
 //! It is set when a key goes elsewhere, and looked at again when one comes from there.
 
-use crate::{InvariantError, KeyHasher, error::ensure};
+use crate::{InvariantError, error::ensure};
 
-use super::local::Local;
+use super::on_quotients::QuotientGround;
 
-impl<H: KeyHasher> Local<H> {
+impl QuotientGround {
     /// Whether a key of this quotient may be elsewhere.
     #[inline(always)]
     pub(super) fn is_hinted(&self, quotient: u64) -> bool {
@@ -34,14 +34,13 @@ impl<H: KeyHasher> Local<H> {
         self.primary.table.set_flag(quotient, value);
     }
 
-    /// Clears the flag of a quotient that has lost a key elsewhere, unless another key needs it. Says whether it did.
-    pub(super) fn refresh_hint(&mut self, quotient: u64) -> bool {
+    /// Clears the flag of a quotient that has lost a key elsewhere, unless another key needs it.
+    pub(super) fn refresh_hint(&mut self, quotient: u64) {
         let mut sharing = self.table().sharing(quotient);
         let clear = self.is_hinted(quotient) && sharing.all(|quotient| self.elsewhere.count(quotient) == 0);
         if clear {
             self.set_hint(quotient, false);
         }
-        clear
     }
 
     /// Exactly the quotients that have a key elsewhere, and those that share a flag with them, are flagged.

@@ -11,19 +11,10 @@ use crate::quotient::{Agreed, Probe, Run, Shift, Table, TableSize};
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::adaptivity::Adaptivity;
+use super::fingerprint::Baseline;
 
 /// Blocks of a section.
 pub(super) const SECTION: usize = 16;
-
-/// Where a fingerprint belongs in a level: what is compared before the adaptivity bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Baseline {
-    pub(super) quotient: u64,
-    /// What stands in the table: the remainder, or the signature of a long one.
-    pub(super) remainder: u64,
-    /// The rest of a long remainder.
-    pub(super) rest: u64,
-}
 
 /// See the [module](self).
 #[derive(Debug, Clone)]

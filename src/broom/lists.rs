@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 
 use crate::{AdaptiveError, KeyHasher, Remote};
 
-use super::fingerprint::{Fingerprint, Spot};
+use super::fingerprint::Fingerprint;
+use super::ground::Ground;
 use super::local::Local;
 
 /// The keys of one address.
@@ -20,27 +21,34 @@ pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 /// A key of a list, and where the filter has it.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub(super) struct Stored<S> {
     pub(super) key: Vec<u8>,
     pub(super) fingerprint: Fingerprint,
-    pub(super) spot: Spot,
+    pub(super) spot: S,
 }
 
+/// A key that a ground has.
+pub(super) type StoredOn<G> = Stored<<G as Ground>::Spot>;
+
 /// Which stored fingerprints keys were found for.
-#[derive(Debug, Default)]
-pub(super) struct Claims {
+#[derive(Debug)]
+pub(super) struct Claims<S> {
     /// By spot: how many keys claimed it. More than one only if they have the same digest, and stand in as many spots, of
     /// which a search finds the first.
-    owners: BTreeMap<Spot, usize>,
+    owners: BTreeMap<S, usize>,
     total: usize,
 }
 
-impl Claims {
+impl<S: Copy + Ord> Claims<S> {
+    pub(super) fn new() -> Self {
+        Self { owners: BTreeMap::new(), total: 0 }
+    }
+
     /// Where the filter has the key of this fingerprint; `None` if nowhere, or if that is another key's place.
-    pub(super) fn claim<H: KeyHasher>(&mut self, local: &Local<H>, key: &Fingerprint) -> Option<Spot> {
-        let spot = local.find(key)?;
+    pub(super) fn claim<G: Ground<Spot = S>>(&mut self, ground: &G, key: &Fingerprint) -> Option<S> {
+        let spot = ground.find(key)?;
         let owners = self.owners.entry(spot).or_default();
-        if *owners > 0 && *owners >= local.count_matches(key) {
+        if *owners > 0 && *owners >= ground.count_matches(key) {
             return None;
         }
         *owners += 1;
@@ -61,25 +69,25 @@ pub(super) fn read<R: Remote>(address: u64, remote: &mut R) -> Outcome<List, R> 
     Ok(keys)
 }
 
-impl<H: KeyHasher> Local<H> {
+impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// The keys of a quotient.
-    pub(super) fn list<R: Remote>(&self, quotient: u64, remote: &mut R) -> Outcome<Vec<Stored>, R> {
+    pub(super) fn list<R: Remote>(&self, quotient: u64, remote: &mut R) -> Outcome<Vec<StoredOn<G>>, R> {
         self.checked(quotient, read(self.address(quotient), remote)?)
     }
 
     /// These keys with their places, if they are the keys of this quotient.
-    pub(super) fn checked<E>(&self, quotient: u64, keys: List) -> Result<Vec<Stored>, AdaptiveError<E>> {
-        let (address, expected) = (self.address(quotient), self.stored_at(quotient));
+    pub(super) fn checked<E>(&self, quotient: u64, keys: List) -> Result<Vec<StoredOn<G>>, AdaptiveError<E>> {
+        let (address, expected) = (self.address(quotient), self.ground.stored_at(quotient));
         if keys.len() != expected {
             return Err(AdaptiveError::Inconsistent { address, expected, found: keys.len() });
         }
-        let mut claims = Claims::default();
-        let mut list: Vec<Stored> = Vec::with_capacity(keys.len());
+        let mut claims = Claims::new();
+        let mut list: Vec<StoredOn<G>> = Vec::with_capacity(keys.len());
         for key in keys {
             let fingerprint = self.fingerprint(self.functions.hasher().digest(&key));
             let twice = || list.iter().any(|stored| stored.key == key);
             let at_home = fingerprint.quotient() == quotient && !twice();
-            let spot = if at_home { claims.claim(self, &fingerprint) } else { None };
+            let spot = if at_home { claims.claim(&self.ground, &fingerprint) } else { None };
             let Some(spot) = spot else {
                 // As many as there should be, but one that should not.
                 return Err(AdaptiveError::Inconsistent { address, expected, found: expected - 1 });
@@ -92,7 +100,7 @@ impl<H: KeyHasher> Local<H> {
     /// Fails for the first quotient of this range that has keys: the remote has none.
     fn check_empty<E>(&self, quotients: std::ops::Range<u64>) -> Result<(), AdaptiveError<E>> {
         for quotient in quotients {
-            let (address, expected) = (self.address(quotient), self.stored_at(quotient));
+            let (address, expected) = (self.address(quotient), self.ground.stored_at(quotient));
             if expected > 0 {
                 return Err(AdaptiveError::Inconsistent { address, expected, found: 0 });
             }
@@ -117,7 +125,7 @@ impl<H: KeyHasher> Local<H> {
         remote.scan(&mut visit).map_err(AdaptiveError::Remote)?;
         result?;
         walk.close(self)?;
-        self.check_empty(walk.next..self.table().slots())
+        self.check_empty(walk.next..self.quotients())
     }
 }
 
@@ -132,12 +140,12 @@ struct Walk {
 
 impl Walk {
     /// Compares the list that was read, and those that were not because they are empty.
-    fn close<H: KeyHasher, E>(&mut self, local: &Local<H>) -> Result<(), AdaptiveError<E>> {
+    fn close<G: Ground, H: KeyHasher, E>(&mut self, local: &Local<G, H>) -> Result<(), AdaptiveError<E>> {
         let keys = std::mem::take(&mut self.keys);
         if keys.is_empty() {
             return Ok(());
         }
-        if self.quotient < self.next || self.quotient >= local.table().slots() {
+        if self.quotient < self.next || self.quotient >= local.quotients() {
             // The remote comes back to an address, or has one that no key of the filter can have.
             let address = local.address(self.quotient);
             return Err(AdaptiveError::Inconsistent { address, expected: 0, found: keys.len() });

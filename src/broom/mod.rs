@@ -20,7 +20,9 @@
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
-//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`.
+//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`; and the second
+//! ground. All of the above but the last two lines of section 5 is written over a `ground`: `on_quotients` is the paper's, whose
+//! levels these lines are, and `on_bins` has cache-line bins, with `strings` beside them. `columns` says how each cuts a hash.
 //!
 //! # Choices
 //!
@@ -62,11 +64,16 @@
 //! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
 //! counted, not timed: the border may well lie a bit or two lower.
 //!
+//! **Bins** are searched as the plain filter's are, and take their classes for the frontier's. A tag is cut from the product that
+//! gives the bin, never from the digest itself: a class is six bits that stay, and there shall be no others.
+//!
 //! **Growing and merging** read all keys and build the filter anew, list by list; see [`BroomFilter::merge`].
 
 mod adaptivity;
 mod backyard;
 mod builder;
+mod columns;
+mod core;
 mod elsewhere;
 mod entries;
 mod filter;
@@ -74,14 +81,20 @@ mod fingerprint;
 mod frontier;
 mod functions;
 mod ghosts;
+mod ground;
 mod growth;
 mod hints;
 mod level;
 mod lists;
 mod local;
+mod on_bins;
+mod on_quotients;
 mod persist;
+mod persist_bins;
+mod persist_quotients;
 mod resync;
 mod secondary;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod transaction;

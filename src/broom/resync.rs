@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{FullError, KeyHasher, Remote, Resync};
 
 use super::fingerprint::Fingerprint;
+use super::ground::Ground;
 use super::lists::{Claims, Outcome};
 use super::transaction::Transaction;
 
@@ -33,16 +34,16 @@ struct Sorted<'f> {
     newcomers: Vec<&'f Found>,
 }
 
-impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Makes filter and remote agree at these addresses, and at those that keys found there belong to.
     pub(super) fn resync(&mut self, addresses: &[u64], full: FullError) -> Outcome<Resync, R> {
         let lists = self.gather(addresses)?;
         let found: Vec<&Found> = lists.values().flatten().collect();
-        let mut claims = Claims::default();
+        let mut claims = Claims::new();
         let sorted = self.sort(&found, &mut claims);
         let quotients = lists.keys().filter_map(|&address| self.local.quotient_at(address));
-        let in_table = quotients.filter(|&quotient| quotient < self.local.table().slots());
-        let stored: usize = in_table.map(|quotient| self.local.stored_at(quotient)).sum();
+        let in_table = quotients.filter(|&quotient| quotient < self.local.quotients());
+        let stored: usize = in_table.map(|quotient| self.local.ground.stored_at(quotient)).sum();
         if claims.total() < stored {
             return Ok(Resync::InQuestion { slots: stored - claims.total() });
         }
@@ -83,11 +84,11 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     }
 
     /// Finds out for each key whether the filter has it, and where it should be listed.
-    fn sort<'f>(&self, found: &[&'f Found], claims: &mut Claims) -> Sorted<'f> {
+    fn sort<'f>(&self, found: &[&'f Found], claims: &mut Claims<G::Spot>) -> Sorted<'f> {
         let (mut sorted, mut seen) = (Sorted::default(), BTreeSet::new());
         for &found in found {
             let first = seen.insert(&found.key);
-            let known = first && claims.claim(self.local, &found.fingerprint).is_some();
+            let known = first && claims.claim(&self.local.ground, &found.fingerprint).is_some();
             let home = self.local.address(found.fingerprint.quotient());
             if first && !known {
                 sorted.newcomers.push(found);

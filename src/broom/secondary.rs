@@ -19,7 +19,8 @@ use crate::error::ensure;
 use crate::quotient::{Geometry, Table};
 use crate::{BuildError, InvariantError};
 
-use super::level::{Baseline, Level, SECTION};
+use super::fingerprint::Baseline;
+use super::level::{Level, SECTION};
 
 /// A permutation of numbers of `bits` bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,21 +17,19 @@
 use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
-use super::backyard::BackYard;
-use super::elsewhere::Elsewhere;
-use super::fingerprint::{Fingerprint, Site, Spot, TAIL_BITS};
-use super::lists::{self, List, Outcome, Stored};
-use super::local::{Local, Room};
+use super::fingerprint::{Fingerprint, TAIL_BITS};
+use super::ground::{Ground, NoMemory, Room};
+use super::lists::{self, List, Outcome, Stored, StoredOn};
+use super::local::Local;
 
 /// How to take a step back.
 #[derive(Debug)]
-enum Undo {
-    Placed { key: Fingerprint, site: Site },
-    Taken { key: Fingerprint, len: u32, site: Site },
+enum Undo<G: Ground> {
+    Placed { key: Fingerprint, site: G::Site },
+    Taken { key: Fingerprint, len: u32, site: G::Site },
     Extended { key: Fingerprint, len: u32 },
-    Hinted { quotient: u64, value: bool },
     Killed { quotient: u64, function: u64, ghosts: Vec<BitString> },
-    YardGrown { outgrown: BackYard },
+    Grown { outgrown: G::Outgrown },
 }
 
 /// A change that the remote does not know of yet.
@@ -43,22 +41,23 @@ enum Pending {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Transaction<'t, H: KeyHasher, R: Remote> {
-    pub(super) local: &'t mut Local<H>,
+pub(super) struct Transaction<'t, G: Ground, H: KeyHasher, R: Remote> {
+    pub(super) local: &'t mut Local<G, H>,
     remote: &'t mut R,
     pending: Vec<Pending>,
-    undo: Vec<Undo>,
+    undo: Vec<Undo<G>>,
     /// Where the frontier was.
     position: (u64, u64),
 }
 
 /// Does what `steps` say, or nothing.
-pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
-    local: &mut Local<H>,
+pub(super) fn atomically<G: Ground, H: KeyHasher, R: Remote, T>(
+    local: &mut Local<G, H>,
     remote: &mut R,
-    steps: impl FnOnce(&mut Transaction<'_, H, R>) -> Outcome<T, R>,
+    steps: impl FnOnce(&mut Transaction<'_, G, H, R>) -> Outcome<T, R>,
 ) -> Outcome<T, R> {
     let position = local.functions.position();
+    local.ground.begin();
     let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new(), position };
     let value = steps(&mut transaction)?;
     transaction.commit()?;
@@ -66,15 +65,16 @@ pub(super) fn atomically<H: KeyHasher, R: Remote, T>(
 }
 
 /// Whatever was not committed is taken back, when a panic unwinds as well.
-impl<H: KeyHasher, R: Remote> Drop for Transaction<'_, H, R> {
+impl<G: Ground, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
     fn drop(&mut self) {
         self.take_back();
+        self.local.ground.end();
     }
 }
 
-impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
+impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// The keys of a quotient, as they will be after the changes so far.
-    pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<Stored>, R> {
+    pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
         let keys = self.unchecked(self.local.address(quotient))?;
         self.local.checked(quotient, keys)
     }
@@ -95,7 +95,12 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     }
 
     /// Which key of a list is the one in `spot`.
-    pub(super) fn owner(&self, list: &[Stored], spot: Spot, quotient: u64) -> Outcome<Fingerprint, R> {
+    pub(super) fn owner(
+        &self,
+        list: &[StoredOn<G>],
+        spot: G::Spot,
+        quotient: u64,
+    ) -> Outcome<Fingerprint, R> {
         let owner = list.iter().find(|stored| stored.spot == spot);
         owner.map(|stored| stored.fingerprint).ok_or_else(|| AdaptiveError::Inconsistent {
             address: self.local.address(quotient),
@@ -108,49 +113,41 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
     /// be told apart.
     pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint) {
         let common = owner.tail.common(key.tail);
-        let len = self.local.set_length(owner, (common + 1).min(TAIL_BITS));
+        let len = self.local.ground.set_length(owner, (common + 1).min(TAIL_BITS));
         self.undo.push(Undo::Extended { key: *owner, len });
     }
 
     /// Makes way for a newcomer and stores it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
         let quotient = fingerprint.quotient();
-        if let Some(spot) = self.local.find(fingerprint) {
+        if let Some(spot) = self.local.ground.find(fingerprint) {
             let list = self.list(quotient)?;
             let owner = self.owner(&list, spot, quotient)?;
-            if !matches!(spot, Spot::BackYard(_)) {
+            if G::is_extensible(spot) {
                 self.tell_apart(&owner, fingerprint);
             }
         }
         let len = self.local.free_length(fingerprint);
-        let Room { site, outgrown } =
-            self.local.make_room(fingerprint).map_err(|_| self.local.out_of_memory())?;
+        let placed = self.local.ground.put(fingerprint, len);
+        let Room { site, outgrown } = placed.map_err(|NoMemory| self.local.out_of_memory())?;
         if let Some(outgrown) = outgrown {
-            self.undo.push(Undo::YardGrown { outgrown });
-        }
-        if site != Site::Primary && !self.local.is_hinted(quotient) {
-            self.undo.push(Undo::Hinted { quotient, value: false });
+            self.undo.push(Undo::Grown { outgrown });
         }
         self.undo.push(Undo::Placed { key: *fingerprint, site });
-        self.local.place(fingerprint, len, site);
         self.push(self.local.address(quotient), key);
         Ok(())
     }
 
     /// Takes a stored key out, which is the `rank`-th of its list.
-    pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &Stored, rank: usize) {
-        let quotient = fingerprint.quotient();
+    pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &StoredOn<G>, rank: usize) {
         // Not where it was when the list was read: keys of one digest are found in one place until that is empty.
-        let Some(site) = self.local.find(fingerprint).map(Spot::site) else {
+        let Some(site) = self.local.ground.find(fingerprint).map(G::site) else {
             debug_assert!(false, "the key was found when its list was read");
             return;
         };
-        let len = self.local.take(fingerprint, site).len();
+        let len = self.local.ground.take(fingerprint, site).len();
         self.undo.push(Undo::Taken { key: *fingerprint, len, site });
-        if site != Site::Primary && self.local.refresh_hint(quotient) {
-            self.undo.push(Undo::Hinted { quotient, value: true });
-        }
-        self.remove(self.local.address(quotient), rank, key);
+        self.remove(self.local.address(fingerprint.quotient()), rank, key);
     }
 
     /// Appends a key to a list of the remote.
@@ -165,7 +162,7 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
 
     /// Lets the ghosts of a quotient and a function die; returns how many there were.
     pub(super) fn kill_ghosts(&mut self, quotient: u64, function: u64) -> usize {
-        let ghosts = self.local.kill_ghosts(quotient, function);
+        let ghosts = self.local.ground.kill_ghosts(quotient, function);
         let count = ghosts.len();
         if count > 0 {
             self.undo.push(Undo::Killed { quotient, function, ghosts });
@@ -178,17 +175,16 @@ impl<H: KeyHasher, R: Remote> Transaction<'_, H, R> {
         for step in self.undo.drain(..).rev() {
             match step {
                 Undo::Placed { key, site } => {
-                    self.local.take(&key, site);
+                    self.local.ground.take(&key, site);
                 }
-                Undo::Taken { key, len, site } => self.local.place(&key, len, site),
+                Undo::Taken { key, len, site } => self.local.ground.restore(&key, len, site),
                 Undo::Extended { key, len } => {
-                    self.local.set_length(&key, len);
+                    self.local.ground.set_length(&key, len);
                 }
-                Undo::Hinted { quotient, value } => self.local.set_hint(quotient, value),
                 Undo::Killed { quotient, function, ghosts } => {
                     ghosts.into_iter().for_each(|bits| self.local.add_ghost(quotient, function, bits));
                 }
-                Undo::YardGrown { outgrown } => self.local.elsewhere = Elsewhere::BackYard(outgrown),
+                Undo::Grown { outgrown } => self.local.ground.shrink(outgrown),
             }
         }
         self.local.functions.set_position(self.position);

@@ -14,7 +14,7 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
-use crate::bins::ExtendingBins;
+use crate::bins::{ExtendingBins, Place as BinPlace};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
@@ -102,7 +102,22 @@ pub struct Place([u64; 2]);
 
 impl Place {
     #[inline(always)]
-    fn in_quotients(self) -> QuotientPlace {
+    pub(crate) fn of_quotients(QuotientPlace { quotient, fraction }: QuotientPlace) -> Self {
+        Self([quotient, fraction])
+    }
+
+    #[inline(always)]
+    pub(crate) fn of_bins(place: BinPlace) -> Self {
+        Self(place.to_words())
+    }
+
+    #[inline(always)]
+    pub(crate) fn in_bins(self) -> BinPlace {
+        BinPlace::from_words(self.0)
+    }
+
+    #[inline(always)]
+    pub(crate) fn in_quotients(self) -> QuotientPlace {
         let [quotient, fraction] = self.0;
         QuotientPlace { quotient, fraction }
     }
@@ -166,11 +181,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
     #[inline(always)]
     fn place(&self, digest: Digest) -> Place {
         match &self.on {
-            On::Quotient(core) => {
-                let QuotientPlace { quotient, fraction } = core.place(digest);
-                Place([quotient, fraction])
-            }
-            On::Bins(bins) => Place(bins.place(digest)),
+            On::Quotient(core) => Place::of_quotients(core.place(digest)),
+            On::Bins(bins) => Place::of_bins(bins.place(digest)),
         }
     }
 
@@ -178,7 +190,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
     fn prefetch(&self, place: Place) {
         match &self.on {
             On::Quotient(core) => core.prefetch(place.in_quotients()),
-            On::Bins(bins) => bins.prefetch(place.0),
+            On::Bins(bins) => bins.prefetch(place.in_bins()),
         }
     }
 
@@ -186,7 +198,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
     fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         match &self.on {
             On::Quotient(core) => core.contains_at(place.in_quotients(), digest),
-            On::Bins(bins) => bins.contains_at(place.0, digest),
+            On::Bins(bins) => bins.contains_at(place.in_bins(), digest),
         }
     }
 

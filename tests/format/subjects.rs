@@ -298,6 +298,18 @@ adaptive_subject!(Broom, BroomFilter, |capacity, seed| {
     rehashed(doubled(adapted(filter, 20 * capacity as u64)))
 });
 
+adaptive_subject!(BroomOnBins("broom-bins"), BroomFilter, |capacity, seed| {
+    // Bins that overflow; budgets that are kept and that are used up.
+    let (rate, budget, load) =
+        [(1e-3, 0.5, 0.90), (1.0 / 64.0, 4.0, 0.99), (0.005, 0.0, 0.95)][seed as usize % 3];
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let builder = builder.ground(Ground::Bins).max_load(load).adaptivity_budget(budget);
+    let mut states = rehashed(doubled(adapted(builder.hasher::<H>().build().unwrap(), 40 * capacity as u64)));
+    // The last one has strings and ghosts.
+    states.rotate_left(5);
+    states
+});
+
 subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
     let builder = WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -363,7 +375,7 @@ macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom Bins
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
             ShardedQuotient ShardedTelescoping)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {

@@ -127,6 +127,7 @@ macro_rules! fuzz_adaptive {
     )*};
     (@ bins, $builder:ident, $shape:ident) => { $builder.ground(Ground::Bins) };
     (@ overflow, $builder:ident, $shape:ident) => { $builder.overflow($shape.overflow) };
+    (@ bins, $builder:ident, $shape:ident) => { $builder.ground(Ground::Bins) };
     (@ growable, $builder:ident, $shape:ident) => { if $shape.growable { $builder.growable() } else { $builder } };
 }
 
@@ -145,6 +146,7 @@ fuzz_adaptive! {
     fuzz_extension: ExtensionFilter, overflow, growable;
     fuzz_extension_bins: ExtensionFilter, bins, growable;
     fuzz_broom: BroomFilter, growable;
+    fuzz_broom_bins: BroomFilter, growable, bins;
     fuzz_cuckoo: CuckooFilter;
     fuzz_cuckooing: CuckooingFilter;
     fuzz_cyclic: CyclicFilter<2>;

@@ -37,6 +37,7 @@ macro_rules! for_every_family {
             "extension, growing" besom::ExtensionFilter => growable(),
             "broom" besom::BroomFilter,
             "broom, growing" besom::BroomFilter => growable(),
+            "broom-bins" besom::BroomFilter => ground(besom::Ground::Bins),
             "cuckoo" besom::CuckooFilter,
             "cuckooing" besom::CuckooingFilter,
             "cyclic-2" besom::CyclicFilter<2>,

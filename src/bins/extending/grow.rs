@@ -9,10 +9,10 @@ use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
 use super::super::layout::Shape;
 use super::super::line::Entry;
-use super::super::next::{Next, Refused};
+use super::super::next::Refused;
 use super::super::table::Table;
+use super::super::values::Values;
 use super::listed::item;
-use super::values::Values;
 use super::{ExtendingBins, classes_with_values, string};
 
 /// A larger table while it is being filled.
@@ -29,7 +29,7 @@ pub(crate) struct FillingBins {
 impl FillingBins {
     /// An empty table for so many keys, which come in lists for 2^`kept` bins each.
     pub(super) fn new(bins: u64, shape: Shape, kept: u32, capacity: usize) -> Result<Self, BuildError> {
-        let table = Table::new(bins, shape, Next::for_keys(bins, shape, capacity)?)?;
+        let table = Table::for_keys(bins, shape, capacity)?;
         Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), first: 0, kept })
     }
 

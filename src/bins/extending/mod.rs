@@ -14,7 +14,7 @@
 //! | | |
 //! |---|---|
 //! | queries, and the filter as a whole | this file |
-//! | extensions by rank | `values` |
+//! | extensions by rank | `bins::values` |
 //! | insertion, and what changes in a bin | `update` |
 //! | growth | `grow` |
 //! | what is the same on every ground: lists, removal, repair, the way back | [`ground`](crate::ground), by `listed` |
@@ -26,7 +26,6 @@ mod persist;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
-mod values;
 
 use crate::coding::Extension;
 use crate::ground::Addresses;
@@ -42,10 +41,8 @@ use super::builder::Plan;
 use super::flagged::Items;
 use super::layout::Shape;
 use super::line::{Entry, Found};
-use super::next::Next;
-use super::second::Second;
 use super::table::{Place, STEP, Table};
-use values::Values;
+use super::values::Values;
 
 /// An extension filter on bins. See the [module](self).
 #[derive(Debug, Clone)]
@@ -77,12 +74,12 @@ impl BinParameters {
     /// The memory of the filter before anything was repaired.
     pub(crate) fn size_in_bits(self) -> Result<usize, BuildError> {
         let Plan { shape, bins, .. } = self.plan()?;
-        Ok(Table::line_bits(bins) + Second::size_in_bits(bins, shape, self.capacity))
+        Ok(Table::size_for_keys(bins, shape, self.capacity))
     }
 
     pub(crate) fn build<H: KeyHasher>(self, seed: Option<Seed>) -> Result<ExtendingBins<H>, BuildError> {
         let Plan { shape, bins, .. } = self.plan()?;
-        let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
+        let table = Table::for_keys(bins, shape, self.capacity)?;
         let hasher = H::with_seed(seed.unwrap_or_else(Seed::random));
         Ok(ExtendingBins::new(table, hasher, self.capacity, self.growable))
     }
@@ -106,20 +103,19 @@ impl<H: KeyHasher> ExtendingBins<H> {
         self.capacity
     }
 
-    /// Where a query looks, as two numbers.
+    /// Where a query looks.
     #[inline(always)]
-    pub(crate) fn place(&self, digest: Digest) -> [u64; 2] {
-        self.table.place(digest).to_words()
+    pub(crate) fn place(&self, digest: Digest) -> Place {
+        self.table.place(digest)
     }
 
     #[inline(always)]
-    pub(crate) fn prefetch(&self, [bin, _]: [u64; 2]) {
-        self.table.prefetch(bin);
+    pub(crate) fn prefetch(&self, place: Place) {
+        self.table.prefetch(place.bin);
     }
 
     #[inline(always)]
-    pub(crate) fn contains_at(&self, place: [u64; 2], digest: impl FnOnce() -> Digest) -> bool {
-        let place = Place::from_words(place);
+    pub(crate) fn contains_at(&self, place: Place, digest: impl FnOnce() -> Digest) -> bool {
         self.table.ask_flagged(self.table.line(place.bin), place, |found| self.answer(found, digest))
     }
 
@@ -148,9 +144,12 @@ impl<H: KeyHasher> ExtendingBins<H> {
         answers.clear();
         answers.resize(keys.len(), false);
         for (keys, answers) in keys.chunks(Doubts::MOST).zip(answers.chunks_mut(Doubts::MOST)) {
-            let (mut ahead, mut doubts) = (Ahead::new(keys, &self.table, &self.hasher), Doubts::new());
+            let (mut ahead, mut doubts) = (
+                Ahead::new(keys, &self.table, |table, key| table.place(self.hasher.digest_key(key))),
+                Doubts::new(),
+            );
             for answers in answers.chunks_mut(STEP) {
-                self.table.find_many_flagged(ahead.next(&self.table, &self.hasher), answers, &mut doubts);
+                self.table.find_many_flagged(ahead.next(&self.table), answers, &mut doubts);
             }
             for query in doubts.iter() {
                 answers[query] = self.settle(self.hasher.digest_key(&keys[query]));
@@ -257,7 +256,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     /// An empty filter of the same parameters.
     pub(crate) fn emptied(&self) -> Result<Self, BuildError> {
         let (bins, shape) = (self.table.bins(), self.table.shape());
-        let table = Table::new(bins, shape, Next::for_keys(bins, shape, self.capacity)?)?;
+        let table = Table::for_keys(bins, shape, self.capacity)?;
         let empty = Self::new(table, self.hasher.clone(), self.capacity, self.growable);
         Ok(Self { addresses: self.addresses.fresh(), adaptations: self.adaptations, ..empty })
     }

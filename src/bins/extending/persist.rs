@@ -15,8 +15,8 @@ use crate::ground::Addresses;
 
 use super::super::persist::shape;
 use super::super::table::Table;
+use super::super::values::Values;
 use super::ExtendingBins;
-use super::values::Values;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {

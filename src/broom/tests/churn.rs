@@ -5,11 +5,15 @@
 //!
 //! With `BESOM_FULL`, 50 replacements per key, and up to 4,000,000 keys.
 use super::super::builder::Blueprint;
-use super::super::filter::BroomFilter;
-use super::{filter, large, small};
+use super::super::core::Core;
+use super::super::fingerprint::Remainders;
+use super::super::ground::Ground;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::QuotientGround;
+use super::{bins, coarse_bins, filter, large, small};
 use crate::game::FreshKeys;
 use crate::testing::Random;
-use crate::{Adaptive, Filter, MemoryRemote};
+use crate::{Adaptive, Filter, MemoryRemote, Xxh3};
 
 /// What is looked at over time.
 #[derive(Debug, Clone, Copy)]
@@ -20,17 +24,17 @@ struct Sample {
     ghosts: f64,
 }
 
-struct Churn {
-    filter: BroomFilter,
+struct Churn<G: Ground> {
+    filter: Core<G, Xxh3>,
     remote: MemoryRemote,
     stored: Vec<[u8; 8]>,
     fresh: FreshKeys,
     random: Random,
 }
 
-impl Churn {
-    fn new(blueprint: Blueprint, keys: usize, seed: u64) -> Self {
-        let (mut filter, mut remote) = (filter(blueprint, keys, seed), MemoryRemote::new());
+impl<G: Ground> Churn<G> {
+    fn new(blueprint: Blueprint<G::Cut>, keys: usize, seed: u64) -> Self {
+        let (mut filter, mut remote) = (filter::<G>(blueprint, keys, seed), MemoryRemote::new());
         let mut fresh = FreshKeys::new(seed);
         let stored: Vec<[u8; 8]> = fresh.by_ref().take(keys).collect();
         stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
@@ -81,7 +85,7 @@ impl Churn {
             if queries {
                 self.query();
             }
-            if (self.filter.levels().phase as usize) < 4 * round / rounds {
+            if (self.filter.local.functions.position().0 as usize) < 4 * round / rounds {
                 self.filter.push_frontier(&mut self.remote);
             }
             if (round + 1) % (rounds / 10) == 0 {
@@ -97,19 +101,27 @@ fn full() -> bool {
     std::env::var_os("BESOM_FULL").is_some()
 }
 
+/// With the budget that builders give.
+fn with_budget<C>(blueprint: Blueprint<C>) -> Blueprint<C> {
+    Blueprint { budget: super::super::builder::DEFAULT_BUDGET, ..blueprint }
+}
+
 /// The blueprint for remainders of so many bits, cut as the builder cuts them.
-fn blueprint(bits: u32, load: f64) -> Blueprint {
-    let mut blueprint = if bits >= 12 { large(8, bits - 8, load) } else { small(bits, load) };
-    blueprint.budget = super::super::builder::DEFAULT_BUDGET;
-    blueprint
+fn blueprint(bits: u32, load: f64) -> Blueprint<Remainders> {
+    with_budget(if bits >= 12 { large(8, bits - 8, load) } else { small(bits, load) })
 }
 
 fn endless(bits: u32, load: f64, keys: usize, queries: bool) {
-    let mut churn = Churn::new(blueprint(bits, load), keys, u64::from(bits) ^ keys as u64);
+    let replacements = if full() { 50 } else { 8 };
+    endless_on::<QuotientGround>(blueprint(bits, load), keys, replacements, queries);
+}
+
+fn endless_on<G: Ground>(blueprint: Blueprint<G::Cut>, keys: usize, replacements: usize, queries: bool) {
+    let mut churn = Churn::<G>::new(blueprint, keys, keys as u64);
     let filled = churn.sample();
-    let samples = churn.run(if full() { 50 } else { 8 }, queries);
+    let samples = churn.run(replacements, queries);
     let levels = churn.filter.levels();
-    println!("r = {bits}, load {load}, {keys} keys, queries: {queries}; phase {}", levels.phase);
+    println!("{blueprint:?}, {keys} keys, queries: {queries}; phase {}", levels.phase);
     for (time, sample) in std::iter::once(&filled).chain(&samples).enumerate() {
         let Sample { elsewhere, bits_per_key, adaptivity, ghosts } = sample;
         println!(
@@ -145,6 +157,25 @@ fn no_refusal_and_no_growth_with_replacements_alone() {
     }
 }
 
+#[test]
+fn a_hundred_replacements_per_key_leave_bins_as_they_were() {
+    for load in [0.90, 0.95] {
+        for (blueprint, queries) in
+            [(bins(8, load), true), (bins(8, load), false), (coarse_bins(6, load), true)]
+        {
+            endless_on::<BinGround>(with_budget(blueprint), 1_000, 100, queries);
+        }
+    }
+}
+
+#[test]
+fn no_refusal_and_no_growth_on_bins() {
+    let replacements = if full() { 50 } else { 4 };
+    for (bits, load) in [(8, 0.90), (3, 0.95)] {
+        endless_on::<BinGround>(with_budget(bins(bits, load)), 20_000, replacements, true);
+    }
+}
+
 /// Hours: `BESOM_FULL=1`.
 #[test]
 fn no_refusal_and_no_growth_at_all_sizes() {
@@ -165,18 +196,35 @@ fn no_refusal_and_no_growth_at_all_sizes() {
 #[test]
 fn space_when_filled_and_in_the_steady_state() {
     let keys = if full() { 943_718 } else { 60_000 };
-    let mut churn = Churn::new(blueprint(8, 0.9), keys, 88);
+    steady_state::<QuotientGround>(blueprint(8, 0.9), keys, 12, 13.0, 16.5);
+}
+
+#[test]
+fn space_on_bins_when_filled_and_in_the_steady_state() {
+    let keys = if full() { 943_718 } else { 20_000 };
+    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 6, 12.9, 18.0);
+}
+
+/// So many replacements of all keys, with at most so many bits per key when filled and afterwards.
+fn steady_state<G: Ground>(
+    blueprint: Blueprint<G::Cut>,
+    keys: usize,
+    rounds: usize,
+    when_filled: f64,
+    in_the_end: f64,
+) {
+    let mut churn = Churn::<G>::new(blueprint, keys, 88);
     let filled = churn.sample();
     println!("filled: {filled:?}");
-    assert!(filled.bits_per_key <= 13.0, "{filled:?}");
-    for _ in 0..if full() { 50 } else { 12 } {
+    assert!(filled.bits_per_key <= when_filled, "{filled:?}");
+    for _ in 0..if full() { 50 } else { rounds } {
         for _ in 0..keys {
             churn.replace();
             churn.query();
         }
         let sample = churn.sample();
         println!("{sample:?}, phase {}", churn.filter.levels().phase);
-        assert!(sample.bits_per_key <= 16.5, "{sample:?}");
+        assert!(sample.bits_per_key <= in_the_end, "{sample:?}");
     }
     churn.check();
 }

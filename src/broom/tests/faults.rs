@@ -7,11 +7,18 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::builder::Blueprint;
-use super::{BroomFilter, Recording, large, small};
+use super::super::core::Core;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::QuotientGround;
+use super::{Recording, Tested, bins, coarse_bins, large, small};
 use crate::testing::{Fault, Faults, Random};
 use crate::{Adaptive, Digest, Filter, KeyHasher, Resync, Seed, Xxh3};
 
+/// Fits into one bin.
 const CAPACITY: usize = 40;
+
+/// Does not fit into one bin.
+const CROWD: usize = 90;
 const UNIVERSE: u64 = 160;
 
 /// A hash under which half of the integers have one of a few upper halves: they collide under every function, in
@@ -42,9 +49,14 @@ impl KeyHasher for Clustered {
     }
 }
 
+/// As many keys as some of them lie elsewhere.
+fn capacity_on<G: Tested>() -> usize {
+    if G::GROUND == crate::Ground::Bins { CROWD } else { CAPACITY }
+}
+
 /// A filter beside the keys that it must hold.
-struct Pair {
-    filter: BroomFilter<Clustered>,
+struct Pair<G: Tested> {
+    filter: Core<G, Clustered>,
     remote: Recording,
     stored: BTreeSet<u64>,
     random: Random,
@@ -54,12 +66,12 @@ struct Pair {
     most_elsewhere: usize,
 }
 
-impl Pair {
-    fn new(blueprint: Blueprint, growable: bool, kinds: &[Fault], seed: u64) -> Self {
-        let capacity = if growable { 5 } else { CAPACITY };
+impl<G: Tested> Pair<G> {
+    fn new(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault], seed: u64) -> Self {
+        let capacity = if growable { 5 } else { capacity_on::<G>() };
         let hasher = Clustered::with_seed(seed.into());
         Self {
-            filter: BroomFilter::from_blueprint(blueprint, capacity, growable, hasher, 0).unwrap(),
+            filter: Core::from_blueprint(blueprint, capacity, growable, hasher, 0).unwrap(),
             remote: Recording::new(Faults::random(seed, 0, kinds)),
             stored: BTreeSet::new(),
             random: Random::new(seed),
@@ -137,14 +149,14 @@ impl Pair {
     }
 }
 
-fn drive(blueprint: Blueprint, growable: bool, kinds: &[Fault], seed: u64) {
+fn drive<G: Tested>(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault], seed: u64) {
     let rounds = if std::env::var_os("BESOM_FULL").is_some() { 20_000 } else { 400 };
-    let mut pair = Pair::new(blueprint, growable, kinds, seed);
+    let mut pair: Pair<G> = Pair::new(blueprint, growable, kinds, seed);
     let mut phases = 0;
     for round in 0..rounds {
         pair.remote.remote.faults.set_one_in([5, 15, 60][round % 3]);
         // A filter that was rebuilt or has grown knows nothing of it.
-        pair.filter.local.switches.roomy = false;
+        pair.filter.local.ground.crowd();
         let steps = 10 + pair.random.below(40);
         let (first, _) = pair.filter.local.functions.position();
         (0..steps).for_each(|_| pair.step());
@@ -169,20 +181,25 @@ fn drive(blueprint: Blueprint, growable: bool, kinds: &[Fault], seed: u64) {
 #[test]
 fn nothing_is_lost_whatever_the_remote_does() {
     for (seed, blueprint) in [(71, small(12, 0.9)), (72, large(8, 4, 0.6)), (73, large(8, 8, 0.9))] {
-        drive(blueprint, false, &Fault::ALL, seed);
+        drive::<QuotientGround>(blueprint, false, &Fault::ALL, seed);
+    }
+    for (seed, blueprint) in [(74, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
+        drive::<BinGround>(blueprint, false, &Fault::ALL, seed);
     }
 }
 
 #[test]
 fn nothing_is_lost_while_the_filter_grows() {
     for (seed, blueprint) in [(81, small(12, 0.9)), (82, large(8, 4, 0.6))] {
-        drive(blueprint, true, &Fault::ALL, seed);
+        drive::<QuotientGround>(blueprint, true, &Fault::ALL, seed);
     }
+    drive::<BinGround>(bins(8, 2.5), true, &Fault::ALL, 83);
 }
 
 #[test]
 fn honest_faults_do_no_harm_to_the_shortest_remainders() {
     for (seed, blueprint) in [(91, small(3, 0.9)), (92, large(2, 1, 0.6))] {
-        drive(blueprint, false, &Fault::HONEST, seed);
+        drive::<QuotientGround>(blueprint, false, &Fault::HONEST, seed);
     }
+    drive::<BinGround>(bins(3, 2.0), false, &Fault::HONEST, 93);
 }

@@ -2,26 +2,31 @@
 //!
 //! Catches: keys that are refused or lost where sections, the secondary level or the back yard are full, a frontier that
 //! waits, ghosts that it passes for nothing, an operation that is taken back to another state than the one before.
+use super::super::builder::Blueprint;
+use super::super::core::Core;
 use super::super::elsewhere::Elsewhere;
-use super::super::filter::BroomFilter;
-use super::super::fingerprint::Site;
 use super::super::frontier::CARRIED;
 use super::super::functions::Which;
+use super::super::ground::Ground;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::{QuotientGround, Site};
 use super::super::transaction::atomically;
-use super::{filter, large, small};
+use super::{bins, coarse_bins, filter, large, small};
 use crate::bits::BitString;
 use crate::testing::Random;
-use crate::{Adaptive, Filter, FullError, KeyHasher, MemoryRemote};
+use crate::{Adaptive, Filter, FullError, KeyHasher, MemoryRemote, Xxh3};
+
+type OnQuotients = Core<QuotientGround, Xxh3>;
 
 /// Fills a filter far beyond its load.
-fn overfill(filter: &mut BroomFilter, remote: &mut MemoryRemote) -> Vec<u64> {
+fn overfill<G: Ground>(filter: &mut Core<G, Xxh3>, remote: &mut MemoryRemote) -> Vec<u64> {
     let keys = 3 * filter.capacity as u64;
     filter.capacity = usize::MAX;
     (0..keys).for_each(|key| assert!(filter.insert(&key, remote).unwrap()));
     (0..keys).collect()
 }
 
-fn check(filter: &BroomFilter, remote: &mut MemoryRemote, stored: &[u64]) {
+fn check<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut MemoryRemote, stored: &[u64]) {
     filter.verify().unwrap();
     filter.verify_remote(remote).unwrap();
     assert_eq!(filter.len(), stored.len());
@@ -29,7 +34,7 @@ fn check(filter: &BroomFilter, remote: &mut MemoryRemote, stored: &[u64]) {
 }
 
 /// Both ways to store keys that the primary table cannot take.
-fn both(capacity: usize, seed: u64) -> [BroomFilter; 2] {
+fn both(capacity: usize, seed: u64) -> [OnQuotients; 2] {
     [filter(small(3, 0.95), capacity, seed), filter(large(2, 2, 0.9), capacity, seed)]
 }
 
@@ -37,21 +42,21 @@ fn both(capacity: usize, seed: u64) -> [BroomFilter; 2] {
 fn levels_without_room_take_more_memory() {
     for mut filter in both(2_000, 41) {
         let mut remote = MemoryRemote::new();
-        let (before, elsewhere) = (filter.stats().bits, filter.local.elsewhere.memory_bits());
+        let (before, elsewhere) = (filter.stats().bits, filter.local.ground.elsewhere.memory_bits());
         let stored = overfill(&mut filter, &mut remote);
         assert!(filter.levels().elsewhere > 2_000, "{:?}", filter.levels());
-        if let Elsewhere::Secondary(secondary) = &filter.local.elsewhere {
+        if let Elsewhere::Secondary(secondary) = &filter.local.ground.elsewhere {
             let table = &secondary.level.table;
             assert!(table.len() as u64 <= table.slots() * 91 / 100, "{} of {}", table.len(), table.slots());
         }
-        assert!(filter.local.elsewhere.memory_bits() > 2 * elsewhere && filter.stats().bits > before);
+        assert!(filter.local.ground.elsewhere.memory_bits() > 2 * elsewhere && filter.stats().bits > before);
         check(&filter, &mut remote, &stored);
     }
 }
 
 #[test]
 fn the_frontier_never_waits() {
-    for mut filter in both(1_000, 42) {
+    fn check_on<G: Ground>(mut filter: Core<G, Xxh3>) {
         let mut remote = MemoryRemote::new();
         let stored = overfill(&mut filter, &mut remote);
         let first = filter.local.functions.position().0;
@@ -62,11 +67,27 @@ fn the_frontier_never_waits() {
         }
         check(&filter, &mut remote, &stored);
     }
+    both(1_000, 42).into_iter().for_each(check_on);
+    check_on::<BinGround>(filter(bins(3, 0.95), 1_000, 42));
+}
+
+#[test]
+fn bins_without_room_take_more_memory() {
+    let (mut filter, mut remote) = (filter::<BinGround>(bins(4, 0.95), 2_000, 41), MemoryRemote::new());
+    let before = filter.stats().bits;
+    let stored = overfill(&mut filter, &mut remote);
+    assert!(filter.levels().elsewhere > 2_000 && filter.stats().bits > before, "{:?}", filter.levels());
+    check(&filter, &mut remote, &stored);
 }
 
 #[test]
 fn ghosts_count_as_carried() {
-    let mut filter = filter(small(4, 0.9), 1_000, 43);
+    passed_ghosts::<QuotientGround>(small(4, 0.9));
+    passed_ghosts::<BinGround>(bins(4, 0.9));
+}
+
+fn passed_ghosts<G: Ground>(blueprint: Blueprint<G::Cut>) {
+    let mut filter: Core<G, Xxh3> = filter(blueprint, 1_000, 43);
     let old = filter.local.functions.number(Which::Old);
     let first = filter.local.functions.step(0);
     for bits in 0..=CARRIED as u128 {
@@ -84,9 +105,9 @@ fn ghosts_count_as_carried() {
 }
 
 /// Where all keys are.
-fn spots(filter: &BroomFilter, keys: &[u64]) -> Vec<Site> {
-    let site = |key: &u64| filter.local.find(&filter.fingerprint_of(&key.to_le_bytes())).unwrap().site();
-    keys.iter().map(site).collect()
+fn spots(filter: &OnQuotients, keys: &[u64]) -> Vec<Site> {
+    let spot = |key: &u64| filter.local.ground.find(&filter.fingerprint_of(&key.to_le_bytes())).unwrap();
+    keys.iter().map(|key| QuotientGround::site(spot(key))).collect()
 }
 
 #[test]
@@ -95,19 +116,20 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
     // back yard grows on the way, after some keys have left it and before others do.
     let mut grown = 0;
     for seed in 44..50 {
-        let (mut filter, mut remote) = (filter(large(2, 2, 0.9), 600, seed), MemoryRemote::new());
+        let (mut filter, mut remote): (OnQuotients, _) =
+            (filter(large(2, 2, 0.9), 600, seed), MemoryRemote::new());
         let stored = overfill(&mut filter, &mut remote);
         let mut random = Random::new(seed);
         let mut taken = 0;
         for _ in 0..200 {
             let (before, places) = (filter.clone(), spots(&filter, &stored));
-            let memory = filter.local.elsewhere.memory_bits();
+            let memory = filter.local.ground.elsewhere.memory_bits();
             let result = atomically(&mut filter.local, &mut remote, |steps| {
                 for _ in 0..6 {
-                    let quotients = steps.local.elsewhere.quotients();
+                    let quotients = steps.local.ground.elsewhere.quotients();
                     let list = steps.list(quotients[random.below(quotients.len() as u64) as usize])?;
                     for (rank, stored) in list.iter().enumerate().rev() {
-                        if stored.spot.site() != Site::Primary {
+                        if QuotientGround::site(stored.spot) != Site::Primary {
                             steps.take(stored, rank);
                             taken += 1;
                         }
@@ -119,7 +141,7 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
                         steps.place(&fingerprint, &key)?;
                     }
                 }
-                grown += u32::from(steps.local.elsewhere.memory_bits() > memory);
+                grown += u32::from(steps.local.ground.elsewhere.memory_bits() > memory);
                 Err::<(), _>(FullError { len: 0, capacity: 0 }.into())
             });
             assert!(result.is_err() && filter == before);
@@ -133,10 +155,10 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
 
 #[test]
 fn within_the_budget_nothing_is_carried_and_nothing_forgotten() {
-    for blueprint in [small(4, 0.9), large(3, 2, 0.9)] {
-        let mut blueprint = blueprint;
+    fn check<G: Ground>(mut blueprint: Blueprint<G::Cut>) {
         blueprint.budget = 2.0;
-        let (mut filter, mut remote) = (filter(blueprint, 2_000, 51), MemoryRemote::new());
+        let (mut filter, mut remote): (Core<G, Xxh3>, _) =
+            (filter(blueprint, 2_000, 51), MemoryRemote::new());
         (0..2_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
         let mut repaired = Vec::new();
         for query in 10_000_u64.. {
@@ -162,14 +184,56 @@ fn within_the_budget_nothing_is_carried_and_nothing_forgotten() {
         filter.verify().unwrap();
         filter.verify_remote(&mut remote).unwrap();
     }
+    check::<QuotientGround>(small(4, 0.9));
+    check::<QuotientGround>(large(3, 2, 0.9));
+    check::<BinGround>(bins(4, 0.9));
+    check::<BinGround>(coarse_bins(6, 0.9));
+}
+
+#[test]
+fn an_operation_that_is_taken_back_leaves_bins_as_they_were() {
+    // Many keys come and go beyond the lines, where the second level would move to more memory on the way.
+    for (seed, blueprint) in [(44, bins(3, 1.6)), (45, coarse_bins(4, 1.8)), (46, bins(8, 1.4))] {
+        let (mut filter, mut remote) = (filter::<BinGround>(blueprint, 500, seed), MemoryRemote::new());
+        filter.capacity = usize::MAX;
+        let mut stored: Vec<u64> = (0..500).collect();
+        stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
+        let mut random = Random::new(seed);
+        for round in 0..60 {
+            let before = filter.clone();
+            let result = atomically(&mut filter.local, &mut remote, |steps| {
+                for _ in 0..8 {
+                    let key = stored[random.below(stored.len() as u64) as usize].to_le_bytes();
+                    let digest = steps.local.functions.hasher().digest(&key);
+                    let quotient = steps.local.fingerprint(digest).quotient();
+                    let list = steps.list(quotient)?;
+                    for (rank, stored) in list.iter().enumerate().rev() {
+                        steps.take(stored, rank);
+                    }
+                    for _ in 0..random.below(60) {
+                        let key = random.next().to_le_bytes();
+                        let digest = steps.local.functions.hasher().digest(&key);
+                        steps.place(&steps.local.fingerprint(digest), &key)?;
+                    }
+                    steps.advance()?;
+                }
+                Err::<(), _>(FullError { len: 0, capacity: 0 }.into())
+            });
+            assert!(result.is_err() && filter == before, "round {round}");
+            let key = random.next();
+            assert!(filter.insert(&key, &mut remote).unwrap());
+            stored.push(key);
+        }
+        check(&filter, &mut remote, &stored);
+    }
 }
 
 #[test]
 fn a_filter_says_where_its_keys_are() {
-    let mut filter = filter(large(2, 2, 0.9), 500, 52);
+    let mut filter: OnQuotients = filter(large(2, 2, 0.9), 500, 52);
     let mut remote = MemoryRemote::new();
     (0..500_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
-    let Elsewhere::BackYard(yard) = &filter.local.elsewhere else { panic!("remainders are large") };
+    let Elsewhere::BackYard(yard) = &filter.local.ground.elsewhere else { panic!("remainders are large") };
     let levels = filter.levels();
     assert_eq!((levels.primary + levels.elsewhere, levels.elsewhere), (500, yard.len()));
 }

@@ -1,4 +1,4 @@
-//! The adaptivity game, with the figures that the filter promises: ε = 2^-6, 2^12 to 2^14 keys, 200 games each.
+//! The adaptivity game, with the figures that the filter promises: ε = 2^-6 or 1/93, 2^9 to 2^14 keys, 200 games each.
 //!
 //! Catches: anything that lets an adversary learn where a false positive is going to be. That the timing attack
 //! wins without ghosts shows that the games can be lost.
@@ -6,36 +6,40 @@ use crate::game::{
     Adversary, Answers, DeletionTiming, FreshKeys, LowerBoundRounds, Oracle, RepeatFalsePositives, Rules,
     SingleQuery,
 };
-use crate::{BroomFilter, MemoryRemote, Xxh3};
+use crate::{MemoryRemote, Xxh3};
 
-const RATE: f64 = 1.0 / 64.0;
+use super::super::core::Core;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::QuotientGround;
+use super::{Tested, filter};
+
 const GAMES: u64 = 200;
 
 /// Games of those that are played while the frontier walks.
 const WALKING_GAMES: u64 = 400;
 
-fn filter(capacity: usize, seed: u64) -> BroomFilter<Xxh3> {
-    BroomFilter::builder().capacity(capacity).false_positive_rate(RATE).seed(seed).build().unwrap()
-}
-
 /// Wins, and false positives per negative look-up.
-fn play(capacity: usize, ghosts: bool, adversary: impl Fn(u64) -> Box<dyn Adversary>) -> (u64, f64) {
-    let prepare = |filter: &mut BroomFilter| filter.local.switches.ghosts = ghosts;
+fn play<G: Tested>(
+    capacity: usize,
+    ghosts: bool,
+    adversary: impl Fn(u64) -> Box<dyn Adversary>,
+) -> (u64, f64) {
+    let prepare = |filter: &mut Core<G, Xxh3>| filter.local.switches.ghosts = ghosts;
     play_with(GAMES, capacity, prepare, |_| {}, adversary)
 }
 
 /// The same with filters that are made ready before the games and looked at after them.
-fn play_with(
+fn play_with<G: Tested>(
     games: u64,
     capacity: usize,
-    prepare: impl Fn(&mut BroomFilter),
-    mut look: impl FnMut(&BroomFilter),
+    prepare: impl Fn(&mut Core<G, Xxh3>),
+    mut look: impl FnMut(&Core<G, Xxh3>),
     adversary: impl Fn(u64) -> Box<dyn Adversary>,
 ) -> (u64, f64) {
-    let rules = Rules { capacity, rate: RATE };
+    let rules = Rules { capacity, rate: G::RATE };
     let (mut wins, mut positives, mut negatives) = (0, 0, 0);
     for seed in 0..games {
-        let mut filter = filter(capacity, seed * 2 + 1);
+        let mut filter = filter::<G>(G::for_games(), capacity, seed * 2 + 1);
         prepare(&mut filter);
         let mut oracle = Oracle::new(filter, MemoryRemote::new(), rules);
         let outcome = oracle.play(adversary(seed ^ 0xa5a5_0000).as_mut()).unwrap();
@@ -78,16 +82,23 @@ fn interval(wins: u64) -> (f64, f64) {
 
 /// Fails if so many wins would come about once in 1000 times or less at ε.
 fn no_more_than_the_rate(name: &str, sizes: &[u32], adversary: impl Fn(usize, u64) -> Box<dyn Adversary>) {
+    no_more_on::<QuotientGround>(name, sizes, &adversary);
+    // What is the same on both grounds need not be played so often.
+    no_more_on::<BinGround>(name, &sizes[..1], &adversary);
+}
+
+fn no_more_on<G: Tested>(name: &str, sizes: &[u32], adversary: &impl Fn(usize, u64) -> Box<dyn Adversary>) {
+    let epsilon = G::RATE;
     for log2 in sizes {
         let capacity = 1 << log2;
-        let (wins, rate) = play(capacity, true, |seed| adversary(capacity, seed));
+        let (wins, rate) = play::<G>(capacity, true, |seed| adversary(capacity, seed));
         let (lower, upper) = interval(wins);
         println!(
-            "{name}, n = 2^{log2}: {wins} of {GAMES} games won, 99% interval {lower:.4}..{upper:.4}, ε = {RATE:.4}, \
+            "{name}, n = 2^{log2}: {wins} of {GAMES} games won, 99% interval {lower:.4}..{upper:.4}, ε = {epsilon:.4}, \
              {rate:.5} false positives per negative look-up"
         );
-        assert!(wins == 0 || tail(wins - 1, RATE) > 0.001, "{name}: {wins} wins are more than ε allows");
-        assert!(rate <= RATE * 1.05, "{name}: {rate} false positives per negative look-up");
+        assert!(wins == 0 || tail(wins - 1, epsilon) > 0.001, "{name}: {wins} wins are more than ε allows");
+        assert!(rate <= G::RATE * 1.05, "{name}: {rate} false positives per negative look-up");
     }
 }
 
@@ -117,9 +128,13 @@ fn the_timing_attack_wins_no_more_than_epsilon() {
 
 #[test]
 fn the_timing_attack_wins_without_ghosts() {
-    let (wins, _) = play(1 << 12, false, |seed| Box::new(DeletionTiming::new(seed, 8)));
-    println!("timing without ghosts, n = 2^12: {wins} of {GAMES} games won");
-    assert!(wins > GAMES * 9 / 10, "{wins} of {GAMES} games won");
+    let attack = |seed| -> Box<dyn Adversary> { Box::new(DeletionTiming::new(seed, 8)) };
+    for wins in
+        [play::<QuotientGround>(1 << 12, false, attack).0, play::<BinGround>(1 << 12, false, attack).0]
+    {
+        println!("timing without ghosts, n = 2^12: {wins} of {GAMES} games won");
+        assert!(wins > GAMES * 9 / 10, "{wins} of {GAMES} games won");
+    }
 }
 
 /// Collects false positives, and knows from their number how far the frontier has come: every one of them carries four keys.
@@ -179,36 +194,47 @@ impl Adversary for FrontierTiming {
 
 #[test]
 fn whoever_times_queries_by_the_frontier_wins_no_more_than_epsilon() {
+    timed_by_the_frontier::<QuotientGround>();
+    timed_by_the_frontier::<BinGround>();
+}
+
+fn timed_by_the_frontier<G: Tested>() {
     let games = WALKING_GAMES;
     let sizes: &[u32] = if std::env::var_os("BESOM_FULL").is_some() { &[9, 11, 12] } else { &[9] };
     for &log2 in sizes {
         for (share, churn) in [(0.5, false), (0.5, true), (0.98, false), (1.02, true)] {
             let mut phases = 0.0_f64;
-            let look = |filter: &BroomFilter| {
+            let look = |filter: &Core<G, Xxh3>| {
                 let levels = filter.levels();
                 phases = phases.max(levels.phase as f64 + levels.frontier);
             };
             // The frontier moves with every repair.
-            let prepare = |filter: &mut BroomFilter| filter.local.budget = 0;
+            let prepare = |filter: &mut Core<G, Xxh3>| filter.local.budget = 0;
             let (wins, rate) = play_with(games, 1 << log2, prepare, look, |seed| {
                 Box::new(FrontierTiming { seed, share, phases: 3.0, churn })
             });
             println!(
                 "frontier timing, n = 2^{log2}, strikes at {share}, churn {churn}: {wins} of {games} games won, up to \
-                 {phases:.2} phases, {rate:.5} false positives per negative look-up, ε = {RATE:.4}"
+                 {phases:.2} phases, {rate:.5} false positives per negative look-up, ε = {:.4}",
+                G::RATE
             );
             assert!(phases > 2.0, "{phases}");
             assert!(
-                wins == 0 || tail_of(games, wins - 1, RATE) > 0.001,
+                wins == 0 || tail_of(games, wins - 1, G::RATE) > 0.001,
                 "{wins} wins are more than ε allows"
             );
-            assert!(rate <= RATE * 1.05, "{rate} false positives per negative look-up");
+            assert!(rate <= G::RATE * 1.05, "{rate} false positives per negative look-up");
         }
     }
 }
 
 #[test]
 fn the_attacks_win_no_more_than_epsilon_in_mid_phase() {
+    attacked_in_mid_phase::<QuotientGround>();
+    attacked_in_mid_phase::<BinGround>();
+}
+
+fn attacked_in_mid_phase<G: Tested>() {
     type Attack = fn(usize, u64) -> Box<dyn Adversary>;
     let attacks: [(&str, Attack); 3] = [
         ("repeat", |n, seed| Box::new(RepeatFalsePositives::new(seed, 4 * n))),
@@ -217,7 +243,7 @@ fn the_attacks_win_no_more_than_epsilon_in_mid_phase() {
     ];
     for (name, attack) in attacks {
         let capacity = 1 << 10;
-        let prepare = |filter: &mut BroomFilter| {
+        let prepare = |filter: &mut Core<G, Xxh3>| {
             filter.local.budget = 0;
             // In the middle of a class, and of the phase.
             let walk = filter.local.functions.walk();
@@ -227,7 +253,7 @@ fn the_attacks_win_no_more_than_epsilon_in_mid_phase() {
         println!(
             "{name} in mid-phase: {wins} of {WALKING_GAMES} games won, {rate:.5} false positives per look-up"
         );
-        assert!(wins == 0 || tail_of(WALKING_GAMES, wins - 1, RATE) > 0.001, "{name}: {wins} wins");
-        assert!(rate <= RATE * 1.05, "{name}: {rate} false positives per negative look-up");
+        assert!(wins == 0 || tail_of(WALKING_GAMES, wins - 1, G::RATE) > 0.001, "{name}: {wins} wins");
+        assert!(rate <= G::RATE * 1.05, "{name}: {rate} false positives per negative look-up");
     }
 }

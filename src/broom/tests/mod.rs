@@ -14,34 +14,91 @@ mod work;
 
 use std::ops::ControlFlow;
 
+use crate::bins::Shape;
 use crate::testing::{FaultError, Faults, Faulty};
 use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, MissingEntry, Remote, Xxh3};
 
-use super::builder::Blueprint;
-use super::filter::BroomFilter;
-use super::fingerprint::{Fingerprint, Remainders, Spot};
+use super::builder::{Blueprint, DEFAULT_BUDGET};
+use super::core::Core;
+use super::fingerprint::{Fingerprint, Remainders};
+use super::ground::Ground;
+use super::on_bins::{BinCut, BinGround};
+use super::on_quotients::QuotientGround;
 use super::transaction::atomically;
 
 type FaultyRemote = Faulty<MemoryRemote>;
 type Error = AdaptiveError<FaultError<MissingEntry>>;
 
+/// A ground as the tests need it.
+trait Tested: Ground {
+    const GROUND: crate::Ground;
+
+    /// Lets many keys go elsewhere that would have had room.
+    fn crowd(&mut self);
+
+    /// What games are played with, whose rate is [`RATE`](Self::RATE) at most.
+    fn for_games() -> Blueprint<Self::Cut>;
+
+    const RATE: f64;
+}
+
+impl Tested for QuotientGround {
+    const GROUND: crate::Ground = crate::Ground::Quotient;
+
+    fn crowd(&mut self) {
+        self.roomy = false;
+    }
+
+    fn for_games() -> Blueprint<Remainders> {
+        Blueprint { budget: DEFAULT_BUDGET, ..small(6, 0.9) }
+    }
+
+    const RATE: f64 = 1.0 / 64.0;
+}
+
+impl Tested for BinGround {
+    const GROUND: crate::Ground = crate::Ground::Bins;
+
+    /// Nothing to do: lines overflow at every load.
+    fn crowd(&mut self) {}
+
+    fn for_games() -> Blueprint<BinCut> {
+        Blueprint { budget: DEFAULT_BUDGET, ..bins(6, 0.9) }
+    }
+
+    const RATE: f64 = 0.9 * 49.0 / 64.0 / 64.0;
+}
+
+/// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit. With
+/// a load beyond 1, many keys lie beyond their lines.
+fn bins(tag_bits: u32, load: f64) -> Blueprint<BinCut> {
+    let shape = Shape::flagged(14).unwrap();
+    Blueprint { cut: BinCut { shape, tag_bits }, load, budget: 0.0 }
+}
+
+/// The same with 32 classes.
+fn coarse_bins(tag_bits: u32, load: f64) -> Blueprint<BinCut> {
+    let shape = Shape::flagged(13).unwrap();
+    Blueprint { cut: BinCut { shape, tag_bits }, load, budget: 0.0 }
+}
+
 /// Small remainders of so many bits. The frontier moves with every adaptivity bit.
-fn small(table_bits: u32, load: f64) -> Blueprint {
+fn small(table_bits: u32, load: f64) -> Blueprint<Remainders> {
     large(table_bits, 0, load)
 }
 
 /// Remainders cut into signature and rest. The frontier moves with every adaptivity bit.
-fn large(table_bits: u32, rest_bits: u32, load: f64) -> Blueprint {
-    Blueprint { remainders: Remainders { table_bits, rest_bits }, load, budget: 0.0 }
+fn large(table_bits: u32, rest_bits: u32, load: f64) -> Blueprint<Remainders> {
+    Blueprint { cut: Remainders { table_bits, rest_bits }, load, budget: 0.0 }
 }
 
 /// A filter whose remainders are cut as the test wants.
-fn filter(blueprint: Blueprint, capacity: usize, seed: u64) -> BroomFilter<Xxh3> {
+fn filter<G: Ground>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Core<G, Xxh3> {
     let hasher = Xxh3::with_seed(seed.into());
-    BroomFilter::from_blueprint(blueprint, capacity, false, hasher, 0).unwrap()
+    Core::from_blueprint(blueprint, capacity, false, hasher, 0).unwrap()
 }
 
-impl<H: KeyHasher> BroomFilter<H> {
+impl<G: Ground, H: KeyHasher> Core<G, H> {
     /// What a key is to the filter at present.
     fn fingerprint_of(&self, key: &[u8]) -> Fingerprint {
         self.local.fingerprint(self.digest(key))
@@ -57,9 +114,9 @@ impl<H: KeyHasher> BroomFilter<H> {
         &self,
         query: &[u8],
         remote: &mut R,
-    ) -> Option<(Fingerprint, Spot, Vec<u8>, Fingerprint)> {
+    ) -> Option<(Fingerprint, G::Spot, Vec<u8>, Fingerprint)> {
         let fingerprint = self.fingerprint_of(query);
-        let spot = self.local.find(&fingerprint)?;
+        let spot = self.local.ground.find(&fingerprint)?;
         let list = self.local.list(fingerprint.quotient(), remote).ok()?;
         let stored = list.into_iter().find(|stored| stored.spot == spot)?;
         Some((fingerprint, spot, stored.key, stored.fingerprint))

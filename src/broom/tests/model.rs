@@ -6,9 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::builder::Blueprint;
-use super::super::elsewhere::Elsewhere;
-use super::super::filter::BroomFilter;
-use super::{Error, FaultyRemote, filter, large, small};
+use super::super::core::Core;
+use super::super::ground::Ground;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::QuotientGround;
+use super::{Error, FaultyRemote, Tested, bins, coarse_bins, filter, large, small};
 use crate::testing::{Fault, FaultError, Faults, Faulty, Random};
 use crate::{Adaptation, Adaptive, AdaptiveError, Filter, MemoryRemote, Xxh3};
 
@@ -28,8 +30,8 @@ fn lists(remote: &MemoryRemote) -> BTreeMap<u64, Vec<Vec<u8>>> {
 }
 
 /// A filter beside what it should be.
-struct Pair {
-    filter: BroomFilter<Xxh3>,
+struct Pair<G: Ground> {
+    filter: Core<G, Xxh3>,
     remote: FaultyRemote,
     stored: BTreeSet<u64>,
     /// Repaired false positives: query and stored key, with the functions that both had.
@@ -38,8 +40,8 @@ struct Pair {
     most_elsewhere: usize,
 }
 
-impl Pair {
-    fn new(blueprint: Blueprint, capacity: usize, seed: u64) -> Self {
+impl<G: Ground> Pair<G> {
+    fn new(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Self {
         Self {
             filter: filter(blueprint, capacity, seed),
             remote: Faulty::new(MemoryRemote::new(), Faults::none()),
@@ -108,27 +110,23 @@ impl Pair {
         assert!(stored.iter().all(|key| filter.contains(key)));
         for key in 0..universe {
             let fingerprint = filter.local.fingerprint(filter.digest(&key.to_le_bytes()));
-            let primary = filter.local.primary.count_matches(fingerprint.baseline, fingerprint.tail);
-            let beyond = match &filter.local.elsewhere {
-                Elsewhere::Secondary(secondary) => {
-                    let baseline = secondary.baseline(fingerprint.baseline);
-                    secondary.level.count_matches(baseline, fingerprint.tail)
-                }
-                // A back yard stands for itself.
-                Elsewhere::BackYard(_) => 0,
-            };
-            assert!(primary + beyond <= 1, "{key} matches {primary} and {beyond} fingerprints");
+            let matches = filter.local.ground.count_matches(&fingerprint);
+            // A back yard stands for itself.
+            let most = 1 + usize::from(filter.local.remainders.rest_bits > 0);
+            assert!(matches <= most, "{key} matches {matches} fingerprints");
+            let found = filter.local.ground.find(&fingerprint).is_some();
+            assert_eq!((filter.contains(&key), matches > 0), (found, found), "{key}");
         }
     }
 }
 
-fn drive(blueprint: Blueprint, capacity: usize, seed: u64, steps: u64) -> Pair {
+fn drive<G: Ground>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64, steps: u64) -> Pair<G> {
     let pair = drive_on(Pair::new(blueprint, capacity, seed), seed, steps);
     assert_eq!(pair.returned, 0, "repaired false positives came back");
     pair
 }
 
-fn drive_on(mut pair: Pair, seed: u64, steps: u64) -> Pair {
+fn drive_on<G: Ground>(mut pair: Pair<G>, seed: u64, steps: u64) -> Pair<G> {
     let mut random = Random::new(seed);
     let universe = 4 * pair.filter.capacity as u64;
     let mut faults = 0;
@@ -163,7 +161,7 @@ fn drive_on(mut pair: Pair, seed: u64, steps: u64) -> Pair {
 #[test]
 fn small_remainders_keep_all_promises() {
     for (seed, bits, load) in [(1, 3, 0.9), (2, 3, 0.95), (3, 5, 0.9), (4, 3, 0.5)] {
-        let pair = drive(small(bits, load), 120, seed, 6_000);
+        let pair: Pair<QuotientGround> = drive(small(bits, load), 120, seed, 6_000);
         let levels = pair.filter.levels();
         assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
         assert!(!pair.repaired.is_empty() && !levels.large_remainders);
@@ -173,7 +171,7 @@ fn small_remainders_keep_all_promises() {
 #[test]
 fn the_secondary_level_keeps_all_promises() {
     // Two sections and a bit, so that there are borders that keys cannot cross.
-    let mut pair = Pair::new(small(3, 0.95), 2_000, 5);
+    let mut pair: Pair<QuotientGround> = Pair::new(small(3, 0.95), 2_000, 5);
     for key in 0..2_000 {
         assert!(!pair.insert(4 * key));
     }
@@ -185,8 +183,8 @@ fn the_secondary_level_keeps_all_promises() {
 #[test]
 fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
     for (seed, blueprint) in [(8, small(3, 0.9)), (9, large(2, 2, 0.6))] {
-        let mut pair = Pair::new(blueprint, 120, seed);
-        pair.filter.local.switches.roomy = false;
+        let mut pair: Pair<QuotientGround> = Pair::new(blueprint, 120, seed);
+        pair.filter.local.ground.crowd();
         let pair = drive_on(pair, seed, 4_000);
         assert_eq!(pair.returned, 0, "repaired false positives came back");
         assert!(pair.most_elsewhere >= 10, "{}", pair.most_elsewhere);
@@ -195,27 +193,35 @@ fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
 
 #[test]
 fn within_the_budget_no_repaired_false_positive_ever_comes_back() {
-    for (seed, blueprint) in [(6, small(3, 0.9)), (7, large(2, 2, 0.6))] {
-        let pair = drive(Blueprint { budget: 8.0, ..blueprint }, 120, seed, 3_000);
+    fn check<G: Ground>(blueprint: Blueprint<G::Cut>, seed: u64) {
+        let pair: Pair<G> = drive(Blueprint { budget: 8.0, ..blueprint }, 120, seed, 3_000);
         assert_eq!(pair.filter.local.functions.position(), (0, 0), "nothing was carried");
         assert!(pair.repaired.len() > 5, "{}", pair.repaired.len());
     }
+    check::<QuotientGround>(small(3, 0.9), 6);
+    check::<QuotientGround>(large(2, 2, 0.6), 7);
+    check::<BinGround>(bins(3, 0.9), 6);
+    check::<BinGround>(coarse_bins(3, 0.9), 7);
 }
 
 #[test]
 fn without_ghosts_repaired_false_positives_come_back() {
-    let returned = (0..4).map(|seed| {
-        let mut pair = Pair::new(Blueprint { budget: 8.0, ..small(3, 0.9) }, 120, seed);
-        pair.filter.local.switches.ghosts = false;
-        drive_on(pair, seed, 4_000).returned
-    });
-    assert!(returned.sum::<u64>() > 0);
+    fn returned<G: Ground>(blueprint: Blueprint<G::Cut>) -> u64 {
+        let returned = (0..4).map(|seed| {
+            let mut pair: Pair<G> = Pair::new(Blueprint { budget: 8.0, ..blueprint }, 120, seed);
+            pair.filter.local.switches.ghosts = false;
+            drive_on(pair, seed, 4_000).returned
+        });
+        returned.sum()
+    }
+    assert!(returned::<QuotientGround>(small(3, 0.9)) > 0);
+    assert!(returned::<BinGround>(bins(3, 0.9)) > 0);
 }
 
 #[test]
 fn large_remainders_keep_all_promises() {
     for (seed, signature, rest) in [(11, 2, 1), (12, 2, 3), (13, 3, 1)] {
-        let pair = drive(large(signature, rest, 0.6), 60, seed, 6_000);
+        let pair: Pair<QuotientGround> = drive(large(signature, rest, 0.6), 60, seed, 6_000);
         let levels = pair.filter.levels();
         assert!(levels.large_remainders && levels.elsewhere > 0, "{levels:?}");
         assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
@@ -223,16 +229,40 @@ fn large_remainders_keep_all_promises() {
 }
 
 #[test]
+fn bins_keep_all_promises() {
+    // Few bins, of 64 and of 16 classes; and some with so many keys that a third of them lies beyond the lines.
+    for (seed, blueprint, capacity) in [
+        (21, bins(3, 0.9), 120),
+        (22, bins(2, 0.95), 40),
+        (23, coarse_bins(4, 0.9), 120),
+        (24, bins(4, 0.5), 200),
+        (25, bins(3, 1.5), 140),
+        (26, coarse_bins(5, 1.6), 170),
+    ] {
+        let pair: Pair<BinGround> = drive(blueprint, capacity, seed, 2_500);
+        let levels = pair.filter.levels();
+        assert!(levels.phase as f64 + levels.frontier > 0.3, "{levels:?}");
+        assert!(!pair.repaired.is_empty());
+        assert!(blueprint.load < 1.0 || pair.most_elsewhere >= 20, "{}", pair.most_elsewhere);
+    }
+}
+
+#[test]
 fn a_repaired_key_that_comes_back_keeps_its_repairs() {
-    // Property 10, for the partner that is removed and inserted again at once.
-    let mut filter = filter(small(4, 0.9), 400, 31);
+    comes_back::<QuotientGround>(small(4, 0.9));
+    comes_back::<BinGround>(bins(4, 0.9));
+}
+
+/// Property 10, for the partner that is removed and inserted again at once.
+fn comes_back<G: Ground>(blueprint: Blueprint<G::Cut>) {
+    let mut filter: Core<G, Xxh3> = filter(blueprint, 400, 31);
     let mut remote = MemoryRemote::new();
     (0..400_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     let mut pairs = 0;
     for query in 1000_u64..6000 {
         let Some((x, _, key, y)) = filter.collision(&query.to_le_bytes(), &mut remote) else { continue };
         assert!(filter.adapt(&query, &mut remote).unwrap().is_fixed());
-        let same = |f: &BroomFilter<Xxh3>| {
+        let same = |f: &Core<G, Xxh3>| {
             let now = |key: &[u8]| f.fingerprint_of(key).function;
             now(&query.to_le_bytes()) == x.function && now(&key) == y.function
         };

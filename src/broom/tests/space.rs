@@ -1,13 +1,22 @@
 //! Adaptivity bits over time (Lemma 14): O(n) with the frontier, and growing without it.
-use super::{filter, small};
+use super::super::builder::Blueprint;
+use super::super::core::Core;
+use super::super::ground::Ground;
+use super::super::on_bins::BinGround;
+use super::super::on_quotients::QuotientGround;
+use super::{bins, filter, small};
 use crate::game::FreshKeys;
-use crate::{Adaptive, Filter, MemoryRemote};
+use crate::{Adaptive, Filter, MemoryRemote, Xxh3};
 
 /// Asks for fresh keys until there were 20·n false positives, or as many queries as given. Adaptivity bits per key
 /// after every n-th part, and the number of queries.
-fn bits_over_time(frontier: bool, queries: Option<u64>) -> (Vec<f64>, u64) {
+fn bits_over_time<G: Ground>(
+    blueprint: Blueprint<G::Cut>,
+    frontier: bool,
+    queries: Option<u64>,
+) -> (Vec<f64>, u64) {
     const N: usize = 1 << 12;
-    let mut filter = filter(small(4, 0.9), N, 77);
+    let mut filter: Core<G, Xxh3> = filter(blueprint, N, 77);
     filter.local.switches.frontier = frontier;
     let mut remote = MemoryRemote::new();
     let mut keys = FreshKeys::new(7);
@@ -36,8 +45,13 @@ fn bits_over_time(frontier: bool, queries: Option<u64>) -> (Vec<f64>, u64) {
 
 #[test]
 fn adaptivity_bits_stay_linear_over_20_n_false_positives() {
-    let (on, queries) = bits_over_time(true, None);
-    let (off, _) = bits_over_time(false, Some(queries));
+    stay_linear::<QuotientGround>(small(4, 0.9));
+    stay_linear::<BinGround>(bins(4, 0.9));
+}
+
+fn stay_linear<G: Ground>(blueprint: Blueprint<G::Cut>) {
+    let (on, queries) = bits_over_time::<G>(blueprint, true, None);
+    let (off, _) = bits_over_time::<G>(blueprint, false, Some(queries));
     println!("adaptivity bits per key over {queries} fresh queries, 20 n false positives with the frontier");
     println!("{:>8} {:>12} {:>12}", "part", "frontier on", "frontier off");
     for (part, (on, off)) in on.iter().zip(&off).enumerate() {
@@ -56,11 +70,9 @@ const MARGIN: f64 = 0.75;
 
 /// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones, and
 /// `churn` replaces a key with each.
-fn most_bits(budget: f64, replay: bool, churn: bool) -> f64 {
+fn most_bits<G: Ground>(blueprint: Blueprint<G::Cut>, replay: bool, churn: bool) -> f64 {
     const N: usize = 1 << 11;
-    let mut blueprint = small(4, 0.9);
-    blueprint.budget = budget;
-    let (mut filter, mut remote) = (filter(blueprint, N, 78), MemoryRemote::new());
+    let (mut filter, mut remote): (Core<G, Xxh3>, _) = (filter(blueprint, N, 78), MemoryRemote::new());
     let (mut keys, mut known) = (FreshKeys::new(8), Vec::new());
     let mut stored: Vec<[u8; 8]> = keys.by_ref().take(N).collect();
     stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
@@ -93,9 +105,14 @@ fn most_bits(budget: f64, replay: bool, churn: bool) -> f64 {
 
 #[test]
 fn adaptivity_bits_never_exceed_the_budget_by_more_than_the_margin() {
-    for budget in [0.0, 0.5, 1.0, 2.0] {
+    never_more::<QuotientGround>(small(4, 0.9), &[0.0, 0.5, 1.0, 2.0]);
+    never_more::<BinGround>(bins(4, 0.9), &[0.0, 0.5]);
+}
+
+fn never_more<G: Ground>(blueprint: Blueprint<G::Cut>, budgets: &[f64]) {
+    for &budget in budgets {
         for (replay, churn) in [(false, false), (true, false), (true, true)] {
-            let most = most_bits(budget, replay, churn);
+            let most = most_bits::<G>(Blueprint { budget, ..blueprint }, replay, churn);
             println!("budget {budget}, replay {replay}, churn {churn}: at most {most:.3} bits per key");
             assert!(most <= budget + MARGIN, "{most} with a budget of {budget}");
         }

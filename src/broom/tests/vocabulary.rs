@@ -2,7 +2,9 @@
 //!
 //! Catches: a size that is not the one announced, filters that are equal though they answer differently, a method that
 //! one of the hash functions has no use for.
-use crate::{Adaptive, BroomFilter, Filter, MemoryRemote, SipHash, Xxh3};
+use crate::{
+    Adaptive, BroomFilter, BroomFilterBuilder, BuildError, Filter, Ground, MemoryRemote, SipHash, Xxh3,
+};
 
 #[test]
 fn a_broom_filter_can_go_to_other_threads() {
@@ -25,6 +27,22 @@ fn the_size_is_known_before_building() {
             }
         }
     }
+    for capacity in [1, 40, 57, 1_000, 100_000] {
+        for rate in [0.4, 1.0 / 64.0, 1.0 / 256.0, 1e-3, 2e-5] {
+            for load in [0.01, 0.9, 0.99] {
+                let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate);
+                let builder = builder.max_load(load).ground(Ground::Bins);
+                let (bits, filter) = (builder.size_in_bits().unwrap(), builder.build().unwrap());
+                assert_eq!((bits, filter.ground()), (filter.stats().bits, Ground::Bins));
+                assert_eq!(filter.stats().bits, filter.emptied().unwrap().stats().bits);
+            }
+        }
+    }
+    let refused = |builder: BroomFilterBuilder| builder.ground(Ground::Bins).build().unwrap_err();
+    assert_eq!(refused(BroomFilter::builder()), BuildError::ZeroCapacity);
+    let builder = BroomFilter::builder().capacity(100).adaptivity_budget(1.0);
+    assert!(matches!(refused(builder.clone().false_positive_rate(1e-9)), BuildError::RateOutOfRange { .. }));
+    assert!(matches!(refused(builder.max_load(1.0)), BuildError::OutOfRange { name: "max_load", .. }));
     let builder = BroomFilter::builder().capacity(usize::MAX);
     assert_eq!(builder.size_in_bits().unwrap_err(), builder.build().unwrap_err());
     assert!(BroomFilter::builder().size_in_bits().is_err());
@@ -32,8 +50,15 @@ fn the_size_is_known_before_building() {
 
 #[test]
 fn equality_is_that_of_parameters_functions_and_contents() {
+    equality(Ground::Quotient);
+    equality(Ground::Bins);
+    let on = |ground| BroomFilter::builder().capacity(9).seed(1_u64).ground(ground).build().unwrap();
+    assert!(on(Ground::Quotient) != on(Ground::Bins));
+}
+
+fn equality(ground: Ground) {
     let mut remote = MemoryRemote::new();
-    let builder = BroomFilter::builder().capacity(100).false_positive_rate(0.1);
+    let builder = BroomFilter::builder().capacity(100).false_positive_rate(0.1).ground(ground);
     let empty = builder.clone().seed(1_u64).build().unwrap();
     let mut filter = empty.clone();
     assert!(filter == builder.clone().seed(1_u64).build().unwrap());
@@ -64,8 +89,13 @@ fn equality_is_that_of_parameters_functions_and_contents() {
 
 #[test]
 fn every_way_to_ask_gives_the_same_answer() {
+    [Ground::Quotient, Ground::Bins].into_iter().for_each(every_way_to_ask);
+}
+
+fn every_way_to_ask(ground: Ground) {
     let mut remote = MemoryRemote::new();
     let builder = BroomFilter::builder().capacity(2_000).false_positive_rate(0.2).hasher::<SipHash>();
+    let builder = builder.ground(ground);
     let mut filter = builder.seed(3_u64).build().unwrap();
     (0..2_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     for key in 2_000..4_000_u64 {

@@ -24,9 +24,9 @@ macro_rules! entry {
     ($way:ident, $name:literal, $filter:ty, slots $(, $remark:literal)?) => {
         entry!(@ $way, $name, $filter, ", max_load(load)" $(, $remark)?; |s| max_load(s.load))
     };
-    ($way:ident, $name:literal, $filter:ty, slots on $ground:ident) => {
+    ($way:ident, $name:literal, $filter:ty, slots on $ground:ident $(, $remark:literal)?) => {
         entry!(
-            @ $way, $name, $filter, concat!(", max_load(load), ground(", stringify!($ground), ")");
+            @ $way, $name, $filter, concat!(", max_load(load), ground(", stringify!($ground), ")") $(, $remark)?;
             |s| max_load(s.load) ground(Ground::$ground)
         )
     };
@@ -76,6 +76,8 @@ pub(crate) fn all() -> Vec<Entry> {
             slots,
             "an insertion that collides reads the remote, and is left out where that stores nothing"
         ),
+        entry!(adaptive_but_for_few, "broom-quotient", BroomFilter, slots on Quotient, "as `broom`"),
+        entry!(adaptive_but_for_few, "broom-bins", BroomFilter, slots on Bins, "as `broom`"),
         entry!(plain, "bloom", BloomFilter),
         entry!(plain, "blocked-bloom", BlockedBloomFilter),
         entry!(adaptive, "adaptive-bloom", AdaptiveBloomFilter),

@@ -54,6 +54,7 @@ const NAMED: [(&str, Style); 27] = [
     ("extension-bins", style(VERMILION, Marker::Square, DOTTED)),
     ("extension-reset", style(VERMILION, Marker::Down, DASHED)),
     ("broom", style(GREEN, Marker::Diamond, FULL)),
+    ("broom-bins", style(GREEN, Marker::Diamond, DOTTED)),
     ("cuckooing", style(PURPLE, Marker::Up, FULL)),
     ("swapping", style(ORANGE, Marker::Down, FULL)),
     ("cyclic-1", style(SKY, Marker::Circle, FULL)),

@@ -139,6 +139,10 @@ const REGISTRY: &[Entry] = &[
         let spec = spec.load(spec.load.min(0.90));
         on_quotients!(BroomFilter, &spec, 3).map(dyn_adaptive)
     }),
+    Entry::adaptive("broom-bins", None, |spec| {
+        let spec = spec.load(spec.load.min(0.90));
+        on_quotients!(BroomFilter, &spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
+    }),
     Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
     Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
     Entry::adaptive("cyclic-2", Some(4), |spec| cuckoo!(CyclicFilter::<2>, spec)),

@@ -10,7 +10,7 @@ use crate::testing::{CountingRemote, Random};
 use crate::{AdaptiveError, Change, Filter, Remote, Seed, Xxh3};
 
 use super::super::super::next::fault;
-use super::super::values::Values;
+use super::super::super::values::Values;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()

@@ -1,4 +1,5 @@
-//! The extensions of all items, by the bin and the rank of the item: see `flagged` for what a rank is.
+//! The extensions of all items, by the bin and the rank of the item: see `flagged` for what a rank is. The broom filter keeps
+//! its adaptivity bits in them too.
 //!
 //! A bin with extensions has a record in the side store, in the bits that they need. A record has 63 ranks at most. That
 //! is enough for all but one bin in five hundred at load 0.90; what the others have beyond lies in a map.
@@ -14,7 +15,7 @@ const MAX_RANKS: u32 = 63;
 
 /// The extensions of all items. See the [module](self).
 #[derive(Debug, Clone)]
-pub(super) struct Values {
+pub(crate) struct Values {
     /// Ranks below this are in records.
     ranks: u32,
     side: SideStore,
@@ -26,7 +27,7 @@ pub(super) struct Values {
 
 impl Values {
     /// No extensions, for bins of so many slots.
-    pub(super) fn new(slots: u32) -> Self {
+    pub(crate) fn new(slots: u32) -> Self {
         // Three standard deviations beyond a bin that is full on average.
         let ranks = (slots + 3 * slots.isqrt()).min(MAX_RANKS);
         let layout = Layout { slots: ranks, flags: 0, strings: true };
@@ -34,19 +35,19 @@ impl Values {
     }
 
     /// How many items have an extension.
-    pub(super) fn adapted(&self) -> usize {
+    pub(crate) fn adapted(&self) -> usize {
         self.adapted
     }
 
     /// How many bins have items with extensions.
-    pub(super) fn bins(&self) -> usize {
+    pub(crate) fn bins(&self) -> usize {
         let mut alone: Vec<u64> = self.deep.keys().map(|&(bin, _)| bin).collect();
         alone.dedup();
         self.side.len() + alone.into_iter().filter(|&bin| !self.side.has(bin as usize)).count()
     }
 
     /// The memory in use, in bits.
-    pub(super) fn memory_bits(&self) -> usize {
+    pub(crate) fn memory_bits(&self) -> usize {
         self.side.memory_bits() + 8 * self.deep.len() * size_of::<(u64, usize, Extension)>()
     }
 
@@ -63,7 +64,7 @@ impl Values {
 
     /// The extension of an item.
     #[inline]
-    pub(super) fn get(&self, bin: u64, rank: usize) -> Extension {
+    pub(crate) fn get(&self, bin: u64, rank: usize) -> Extension {
         if rank >= self.ranks as usize {
             return self.deep.get(&(bin, rank)).copied().unwrap_or_default();
         }
@@ -75,7 +76,7 @@ impl Values {
     }
 
     /// The first rank from this one on that has an extension.
-    pub(super) fn first_from(&self, bin: u64, rank: usize) -> Option<usize> {
+    pub(crate) fn first_from(&self, bin: u64, rank: usize) -> Option<usize> {
         let near = self.near(bin) & u64::MAX.checked_shl(rank as u32).unwrap_or(0);
         if near != 0 {
             return Some(near.trailing_zeros() as usize);
@@ -84,7 +85,7 @@ impl Values {
     }
 
     /// The extensions of a bin that has so many items.
-    pub(super) fn load(&self, bin: u64, items: usize) -> Vec<Extension> {
+    pub(crate) fn load(&self, bin: u64, items: usize) -> Vec<Extension> {
         let mut values = vec![Extension::default(); items];
         if self.side.has(bin as usize) {
             for Entry { slot, number, bits } in self.side.get(bin as usize, 0).entries() {
@@ -101,14 +102,27 @@ impl Values {
         values
     }
 
+    /// The extensions of a bin that are not empty, by rank.
+    pub(crate) fn of_bin(&self, bin: u64) -> Vec<(usize, Extension)> {
+        let mut values = Vec::new();
+        if self.side.has(bin as usize) {
+            let record = self.side.get(bin as usize, 0);
+            values.extend(
+                record.entries().map(|entry| (entry.slot as usize, extension(entry.number, entry.bits))),
+            );
+        }
+        values.extend(self.deep_from(bin, 0));
+        values
+    }
+
     /// Changes the extensions of a bin, one of so many.
-    pub(super) fn store(&mut self, bin: u64, bins: u64, values: &[Extension]) {
+    pub(crate) fn store(&mut self, bin: u64, bins: u64, values: &[Extension]) {
         let adapted = values.iter().copied().enumerate().filter(|(_, value)| value.len() > 0);
         self.set(bin, bins, &adapted.collect::<Vec<_>>());
     }
 
     /// Gives these ranks of a bin, which ascend, these extensions, which are not empty, and the others none.
-    pub(super) fn set(&mut self, bin: u64, bins: u64, values: &[(usize, Extension)]) {
+    pub(crate) fn set(&mut self, bin: u64, bins: u64, values: &[(usize, Extension)]) {
         self.adapted = self.adapted + values.len() - self.near(bin).count_ones() as usize;
         let split = values.partition_point(|&(rank, _)| rank < self.ranks as usize);
         let entry = |&(rank, value): &(usize, Extension)| Entry {
@@ -127,20 +141,17 @@ impl Values {
     }
 
     /// All extensions that are not empty, as bin, rank and extension, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, usize, Extension)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, usize, Extension)> {
         let mut bins: Vec<u64> = self.side.blocks().map(|bin| bin as u64).collect();
         bins.extend(self.deep.keys().map(|&(bin, _)| bin));
         bins.sort_unstable();
         bins.dedup();
-        bins.into_iter().flat_map(|bin| {
-            let near = self.load(bin, self.ranks as usize).into_iter().enumerate();
-            let near = near.filter(|(_, value)| value.len() > 0);
-            near.chain(self.deep_from(bin, 0)).map(move |(rank, value)| (bin, rank, value))
-        })
+        bins.into_iter()
+            .flat_map(|bin| self.of_bin(bin).into_iter().map(move |(rank, value)| (bin, rank, value)))
     }
 
     /// Checks the extensions of a bin that has so many items.
-    pub(super) fn verify(&self, bin: u64, items: usize) -> Result<(), InvariantError> {
+    pub(crate) fn verify(&self, bin: u64, items: usize) -> Result<(), InvariantError> {
         let deepest =
             self.deep.range(..=(bin, usize::MAX)).next_back().filter(|((other, _), _)| *other == bin);
         let last = deepest.map_or(64 - self.near(bin).leading_zeros() as usize, |((_, rank), _)| rank + 1);

@@ -1,0 +1,369 @@
+//! The broom filter's verbs, on whichever ground.
+
+use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
+use crate::{
+    AdaptiveError, BuildError, Change, Digest, FullError, Growable, InvariantError, Key, KeyHasher, Remote,
+    Resync,
+};
+
+use super::builder::Blueprint;
+use super::columns::Columns;
+use super::filter::BroomLevels;
+use super::fingerprint::Fingerprint;
+use super::ground::{Ground, Levels, NoMemory, PlaceOn};
+use super::growth::Leftovers;
+use super::lists::Outcome;
+use super::local::{Local, address};
+use super::transaction::atomically;
+
+/// A broom filter on a ground; see [`BroomFilter`](super::BroomFilter).
+#[derive(Debug, Clone)]
+pub(super) struct Core<G: Ground, H> {
+    pub(super) local: Local<G, H>,
+    pub(super) blueprint: Blueprint<G::Cut>,
+    pub(super) capacity: usize,
+    pub(super) growable: bool,
+    pub(super) adaptations: u64,
+    pub(super) growths: u64,
+    /// The last generation of addresses that was written under.
+    pub(super) generations: u16,
+    /// Lists in the remote that are not the filter's any more.
+    pub(super) leftovers: Option<Leftovers>,
+}
+
+impl<G: Ground, H: KeyHasher> Core<G, H> {
+    pub(super) fn from_blueprint(
+        blueprint: Blueprint<G::Cut>,
+        capacity: usize,
+        growable: bool,
+        hasher: H,
+        phase: u64,
+    ) -> Result<Self, BuildError> {
+        let local = Local::new(blueprint, capacity, hasher, phase)?;
+        let (generations, leftovers) = (0, None);
+        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, generations, leftovers })
+    }
+
+    /// An empty filter of this capacity, with hash functions that were never used.
+    pub(super) fn anew(&self, capacity: usize) -> Result<Self, BuildError> {
+        let ((phase, _), hasher) = (self.local.functions.position(), self.hasher().clone());
+        Self::from_blueprint(self.blueprint, capacity, self.growable, hasher, phase + 2)
+    }
+
+    pub(super) fn levels(&self) -> BroomLevels {
+        let (phase, frontier) = self.local.functions.position();
+        let Levels {
+            primary,
+            elsewhere,
+            hinted,
+            bound,
+            longest_shift,
+            longest_secondary_shift,
+            large_remainders,
+        } = self.local.ground.levels();
+        let ([ghosts, _], budget) = (self.local.ground.ghost_counts(), self.local.budget);
+        let frontier = frontier as f64 / self.local.functions.walk() as f64;
+        BroomLevels {
+            primary,
+            elsewhere,
+            hinted,
+            bound,
+            longest_shift,
+            longest_secondary_shift,
+            ghosts,
+            budget,
+            phase,
+            frontier,
+            large_remainders,
+        }
+    }
+
+    pub(super) fn full(&self) -> FullError {
+        FullError { len: self.len(), capacity: self.capacity }
+    }
+
+    /// An insertion without growth.
+    #[inline(always)]
+    pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        let digest = self.digest(key);
+        if self.len() < self.capacity {
+            let place = self.place(digest);
+            let (columns, generation) = (self.local.functions.columns(), self.local.generation);
+            let mut written = Ok(());
+            // The ground asks before it changes, in the middle of the one look at it.
+            let push = || {
+                let address = address(generation, columns.quotient(place));
+                written = remote.apply(&[Change::Push { address, key }]);
+                written.is_ok()
+            };
+            match self.local.ground.insert_fresh(place, push) {
+                Some(true) => return written.map(|()| true).map_err(AdaptiveError::Remote),
+                Some(false) => {}
+                None => return self.insert_by_pointer(key, digest, remote),
+            }
+        }
+        self.insert_anywhere(key, digest, remote)
+    }
+
+    /// [`insert_in_place`](Self::insert_in_place) where no version for the processor is compiled into it. Apart from it, or the
+    /// closure there would have to lie in memory.
+    #[inline(never)]
+    fn insert_by_pointer<R: Remote>(
+        &mut self,
+        key: &[u8],
+        digest: Digest,
+        remote: &mut R,
+    ) -> Outcome<bool, R> {
+        let (place, mut written) = (self.place(digest), Ok(()));
+        let address = self.local.address(self.local.functions.columns().quotient(place));
+        let mut push = || {
+            written = remote.apply(&[Change::Push { address, key }]);
+            written.is_ok()
+        };
+        if self.local.ground.insert_fresh_by_pointer(place, &mut push) {
+            return written.map(|()| true).map_err(AdaptiveError::Remote);
+        }
+        self.insert_anywhere(key, digest, remote)
+    }
+
+    /// [`insert_in_place`](Self::insert_in_place) for the keys that one look does not suffice for.
+    #[inline(never)]
+    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
+        let alone = self.local.ground.is_alone(self.place(digest));
+        let fingerprint = self.local.fingerprint(digest);
+        let is_met = |local: &Local<G, H>| local.ground.find(&fingerprint).is_some();
+        if !alone && (is_met(&self.local) || self.local.free_length(&fingerprint) > 0) {
+            return self.insert_in_steps(key, &fingerprint, remote);
+        }
+        if self.len() >= self.capacity {
+            return Err(self.full().into());
+        }
+        // Nothing stands in the way: the remote is written, not read.
+        let (address, mut written) = (self.local.address(fingerprint.quotient()), Ok(()));
+        let inserted = self.local.ground.insert_bare(&fingerprint, || {
+            written = remote.apply(&[Change::Push { address, key }]);
+            written.is_ok()
+        });
+        inserted.map_err(|NoMemory| self.local.out_of_memory())?;
+        written.map(|()| true).map_err(AdaptiveError::Remote)
+    }
+
+    /// An insertion into a filter that has to grow for it.
+    #[cold]
+    #[inline(never)]
+    fn insert_grown<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        self.grow(remote)?;
+        self.insert_in_place(key, remote)
+    }
+
+    /// An insertion of a key that needs adaptivity bits, or that a stored fingerprint is a prefix of: the key itself, or a
+    /// collision.
+    fn insert_in_steps<R: Remote>(
+        &mut self,
+        key: &[u8],
+        fingerprint: &Fingerprint,
+        remote: &mut R,
+    ) -> Outcome<bool, R> {
+        let full = self.full();
+        atomically(&mut self.local, remote, |steps| {
+            if steps.local.ground.find(fingerprint).is_some() {
+                let list = steps.list(fingerprint.quotient())?;
+                if list.iter().any(|stored| stored.key == key) {
+                    return Ok(false);
+                }
+            }
+            if full.len >= full.capacity {
+                return Err(full.into());
+            }
+            steps.place(fingerprint, key)?;
+            steps.reclaim()?;
+            Ok(true)
+        })
+    }
+}
+
+/// The digest of a key that was hashed before. Out of line, or the compiler would find that both are one, and compute the half
+/// that nearly no query needs.
+#[cold]
+#[inline(never)]
+fn digest_again<H: KeyHasher, K: Key + ?Sized>(hasher: &H, key: &K) -> Digest {
+    hasher.digest_key(key)
+}
+
+/// What was counted, and where lists lie in the remote, does not matter.
+impl<G: Ground, H: KeyHasher> PartialEq for Core<G, H> {
+    fn eq(&self, other: &Self) -> bool {
+        let parameters = |filter: &Self| (filter.blueprint, filter.capacity, filter.growable);
+        parameters(self) == parameters(other) && self.local == other.local
+    }
+}
+
+impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
+    type Hasher = H;
+    type Place = PlaceOn<G>;
+
+    #[inline]
+    fn hasher(&self) -> &H {
+        self.local.functions.hasher()
+    }
+
+    #[inline(always)]
+    fn place(&self, digest: Digest) -> PlaceOn<G> {
+        self.local.functions.place(digest)
+    }
+
+    #[inline]
+    fn prefetch(&self, place: PlaceOn<G>) {
+        self.local.ground.prefetch(place);
+    }
+
+    #[inline(always)]
+    fn contains_at(&self, place: PlaceOn<G>, digest: impl FnOnce() -> Digest) -> bool {
+        G::contains(&self.local, place, digest)
+    }
+
+    /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
+    /// few other cases the key is hashed once more.
+    #[inline(always)]
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        self.contains_at(self.place(self.hasher().digest_key(key)), || digest_again(self.hasher(), key))
+    }
+
+    #[inline]
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        G::contains_many(&self.local, keys, answers);
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.local.ground.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn stats(&self) -> FilterStats {
+        let ground = &self.local.ground;
+        let (items, slots) = (self.len(), ground.slots());
+        let ([adapted_slots, _], [ghosts, ghost_bits]) = (ground.string_counts(), ground.ghost_counts());
+        FilterStats {
+            items,
+            slots,
+            load: items as f64 / slots as f64,
+            bits: ground.memory_bits(),
+            adaptations: self.adaptations,
+            adapted_slots,
+            adaptivity_bits: self.local.adaptivity_bits(),
+            ghosts,
+            ghost_bits,
+            rebuilds: self.growths,
+            ..FilterStats::default()
+        }
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.local.verify()
+    }
+}
+
+impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
+    #[inline(always)]
+    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| match self.insert_in_place(key, remote) {
+            Err(AdaptiveError::Full(_)) if self.growable => self.insert_grown(key, remote),
+            result => result,
+        })
+    }
+
+    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| {
+            let fingerprint = self.local.fingerprint(self.digest(key));
+            if self.local.ground.find(&fingerprint).is_none() {
+                return Ok(false);
+            }
+            let list = self.local.list(fingerprint.quotient(), remote)?;
+            let Some(rank) = list.iter().position(|stored| stored.key == key) else { return Ok(false) };
+            let (address, site) = (self.local.address(fingerprint.quotient()), G::site(list[rank].spot));
+            remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
+            let bits = self.local.ground.take(&fingerprint, site);
+            self.local.add_ghost(fingerprint.quotient(), fingerprint.function, bits);
+            Ok(true)
+        })
+    }
+
+    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        let adaptation = key.with_bytes(|key| {
+            let digest = self.digest(key);
+            atomically(&mut self.local, remote, |steps| {
+                let mut slots = 0;
+                // A second turn only if the frontier has just passed the key, which then is a stranger to all
+                // that is stored and may be unlucky once more.
+                while let Some((fingerprint, spot)) = {
+                    let fingerprint = steps.local.fingerprint(digest);
+                    steps.local.ground.find(&fingerprint).map(|spot| (fingerprint, spot))
+                } {
+                    let list = steps.list(fingerprint.quotient())?;
+                    if list.iter().any(|stored| stored.key == key) {
+                        return Ok(Adaptation::NotFalsePositive);
+                    }
+                    let owner = steps.owner(&list, spot, fingerprint.quotient())?;
+                    // Keys of one digest have no other bits.
+                    if !G::is_extensible(spot) || owner.tail == fingerprint.tail {
+                        return Ok(Adaptation::Unfixable);
+                    }
+                    steps.tell_apart(&owner, &fingerprint);
+                    slots += 1;
+                    if slots == 1 {
+                        steps.reclaim()?;
+                    }
+                }
+                Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
+            })
+        })?;
+        self.adaptations += u64::from(adaptation.is_fixed());
+        Ok(adaptation)
+    }
+
+    /// Repairs are forgotten with the hash functions that they were made under.
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        let empty = self.emptied().map_err(|_| self.local.out_of_memory())?;
+        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        (self.local, self.generations, self.leftovers) = (empty.local, empty.generations, None);
+        Ok(())
+    }
+
+    /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        self.local.verify_remote(remote)
+    }
+
+    fn resync<R: Remote>(
+        &mut self,
+        addresses: &[u64],
+        remote: &mut R,
+    ) -> Result<Resync, AdaptiveError<R::Error>> {
+        let full = self.full();
+        atomically(&mut self.local, remote, |steps| steps.resync(addresses, full))
+    }
+
+    fn address_of(&self, digest: Digest) -> Option<u64> {
+        Some(self.local.address(self.local.functions.columns().quotient(self.place(digest))))
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        self.anew(self.capacity)
+    }
+}
