@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::bins::Plan;
+use crate::ground::{Wishes, choose};
 use crate::{BuildError, Ground, KeyHasher, Seed, Xxh3};
 
 use super::core::Core;
@@ -113,8 +114,9 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// What the filter stands on; [`Ground::Quotient`] unless given. Bins are faster, above all for insertions; they are made
-    /// for rates from 1/170 to 2^-16 (coarser ones cost as much as 1/170), and loads up to 0.99.
+    /// What the filter stands on. Unless given, bins for 10,000 keys and more at rates from 1/80 to 2^-16, as for
+    /// [extension filters](crate::ExtensionFilterBuilder::ground), and the quotient table for all others. Bins are faster, above all for insertions;
+    /// rates above 1/170 cost as much as that one there, and loads go up to 0.99.
     ///
     /// ```
     /// use besom::{BroomFilter, Filter, Ground};
@@ -129,9 +131,10 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// The ground that was asked for, or else the default.
-    fn chosen_ground(&self) -> Ground {
-        self.ground.unwrap_or(Ground::Quotient)
+    /// The ground that was asked for, or else that of rate and size.
+    fn chosen_ground(&self) -> Result<Ground, BuildError> {
+        let Self { ground, capacity, rate, .. } = *self;
+        choose(Wishes { ground, capacity, rate, quotient_only: None })
     }
 
     /// The seed of the hash functions; the operating system chooses one unless given.
@@ -153,7 +156,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     ///
     /// As [`build`](Self::build), for the parameters alone.
     pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        match self.chosen_ground() {
+        match self.chosen_ground()? {
             Ground::Quotient => self.size_of::<QuotientGround>(self.on_quotients()?),
             Ground::Bins => self.size_of::<BinGround>(self.on_bins()?),
         }
@@ -170,7 +173,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<BroomFilter<H>, BuildError> {
-        let on = match self.chosen_ground() {
+        let on = match self.chosen_ground()? {
             Ground::Quotient => On::Quotient(self.build_on(self.on_quotients()?)?),
             Ground::Bins => On::Bins(self.build_on(self.on_bins()?)?),
         };
