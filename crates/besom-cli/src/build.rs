@@ -7,9 +7,9 @@ use besom::exact::{self, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, ExtensionFilterBuilder, Ground,
-    Insert, KeyHasher, MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, KeyHasher,
+    MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter,
+    TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 use besom_lab::workload::Format;
 use clap::Args;
@@ -42,7 +42,7 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no extension]; extension-bins and extension-quotient force its ground
+    /// Which filter [default: bins, with --no extension]; extension-bins, extension-quotient and so on force the ground
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
     /// The false-positive rate
@@ -83,9 +83,11 @@ struct Wanted {
 }
 
 /// Names that force a ground.
-const FORCED: [Wanted; 2] = [
+const FORCED: [Wanted; 4] = [
     Wanted { kind: Kind::Extension, ground: Some(Ground::Bins), name: "extension-bins" },
     Wanted { kind: Kind::Extension, ground: Some(Ground::Quotient), name: "extension-quotient" },
+    Wanted { kind: Kind::Broom, ground: Some(Ground::Bins), name: "broom-bins" },
+    Wanted { kind: Kind::Broom, ground: Some(Ground::Quotient), name: "broom-quotient" },
 ];
 
 impl From<Kind> for Wanted {
@@ -202,9 +204,13 @@ impl Build {
         let Wanted { kind, ground, name } = self.wanted();
         let work = Work { keys, negatives, name };
         macro_rules! build {
-            ($filter:ty, $finish:ident) => {{
+            ($filter:ty, $finish:ident $(, $ground:ident)?) => {{
                 let builder =
                     <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                $(let builder = match $ground {
+                    Some(ground) => builder.ground(ground),
+                    None => builder,
+                };)?
                 work.$finish(builder.hasher::<H>().build())
             }};
         }
@@ -212,13 +218,8 @@ impl Build {
             Kind::Quotient => build!(QuotientFilter, plain),
             Kind::Telescoping => build!(TelescopingFilter, adaptive),
             Kind::TelescopingUncompressed => build!(UncompressedTelescopingFilter, adaptive),
-            Kind::Extension => {
-                let builder = ExtensionFilter::builder().capacity(capacity);
-                let builder = builder.false_positive_rate(self.rate).seed(seed);
-                let builder = ground.into_iter().fold(builder, ExtensionFilterBuilder::ground);
-                work.adaptive(builder.hasher::<H>().build())
-            }
-            Kind::Broom => build!(BroomFilter, adaptive),
+            Kind::Extension => build!(ExtensionFilter, adaptive, ground),
+            Kind::Broom => build!(BroomFilter, adaptive, ground),
             Kind::Bins => build!(BinFilter, plain),
             Kind::Cuckoo => build!(CuckooFilter, fixed),
             Kind::CuckooPartial => build!(PartialKeyCuckooFilter, plain),

@@ -110,6 +110,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ours("extension-quotient", "ExtensionFilter", true, false),
     ours("extension-bins", "ExtensionFilter", true, false),
     ours("broom", "BroomFilter", true, true),
+    ours("broom-quotient", "BroomFilter", true, false),
+    ours("broom-bins", "BroomFilter", true, false),
     ours("cuckooing", "CuckooingFilter", true, true),
     ours("swapping", "SwappingFilter", true, true),
     ours("cyclic-1", "CyclicFilter::<1>", true, false),
@@ -145,8 +147,8 @@ impl Entry {
     /// The call that forces the ground of the filter, in the code that is recommended; nothing where the builder chooses it.
     pub(crate) fn ground(&self) -> &'static str {
         match self.name {
-            "extension-quotient" => ".ground(besom::Ground::Quotient)",
-            "extension-bins" => ".ground(besom::Ground::Bins)",
+            "extension-quotient" | "broom-quotient" => ".ground(besom::Ground::Quotient)",
+            "extension-bins" | "broom-bins" => ".ground(besom::Ground::Bins)",
             _ => "",
         }
     }

@@ -147,8 +147,9 @@ fn code(row: &Row, plan: &Plan) -> String {
 
 /// Whether a filter has slots, and was given a load for them.
 fn has_load(name: &str) -> bool {
-    !["broom", "adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"]
-        .contains(&name)
+    !name.starts_with("broom")
+        && !["adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"]
+            .contains(&name)
 }
 
 #[cfg(test)]

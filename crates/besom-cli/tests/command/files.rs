@@ -51,6 +51,8 @@ fn known_negatives_are_excluded_by_every_filter_that_adapts() {
         "extension-bins",
         "extension-quotient",
         "broom",
+        "broom-bins",
+        "broom-quotient",
         "whitelist",
     ];
     let room_for_few = ["adaptive-bloom", "cascade"];

@@ -18,7 +18,7 @@ const FILTERS: [&str; 15] = [
     "telescoping",
     "extension-reset",
     "extension-quotient",
-    "broom",
+    "broom-quotient",
     "cuckooing",
     "swapping",
     "cyclic-1",
@@ -87,7 +87,7 @@ impl Experiment for CacheQuestion {
             ))
             .plot(rate_plot(points, "", "rates", "Zipf queries, equal space", Axis::linear("Zipf exponent s")))
             .table(rate_table(points, "", "False-positive rates", "s ="));
-        let adaptive = ["broom", "extension-quotient", "telescoping", "cuckooing"];
+        let adaptive = ["broom-quotient", "extension-quotient", "telescoping", "cuckooing"];
         adaptive.into_iter().fold(section, |section, name| section.claim(claim(points, name)))
     }
 }

@@ -17,7 +17,7 @@ pub(super) const FILTERS: [&str; 10] = [
     "telescoping",
     "extension-reset",
     "extension-quotient",
-    "broom",
+    "broom-quotient",
     "cuckooing",
     "swapping",
     "cyclic-1",

@@ -17,7 +17,7 @@ use crate::workload::{ActiveSet, ActiveSetShape, Uniform};
 pub(super) struct Throughput;
 
 const FILTERS: [&str; 6] =
-    ["telescoping", "telescoping-uncompressed", "extension-quotient", "broom", "quotient", "vacuum"];
+    ["telescoping", "telescoping-uncompressed", "extension-quotient", "broom-quotient", "quotient", "vacuum"];
 const LOADS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
 
 fn slots(setting: &Setting) -> usize {
@@ -103,7 +103,7 @@ impl Experiment for Throughput {
             for filter in FILTERS {
                 for (stores, name) in [(true, "with a remote"), (false, "without a remote")] {
                     // Its insertions read what it has stored.
-                    if filter == "broom" && !stores {
+                    if filter == "broom-quotient" && !stores {
                         continue;
                     }
                     let measure = if stores { measure::<MemoryRemote> } else { measure::<NullRemote> };

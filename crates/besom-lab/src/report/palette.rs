@@ -45,7 +45,7 @@ const DASHED: &str = "6 3";
 const DOTTED: &str = "2 3";
 
 /// Filters keep their style in every plot.
-const NAMED: [(&str, Style); 27] = [
+const NAMED: [(&str, Style); 29] = [
     ("telescoping", style(BLUE, Marker::Circle, FULL)),
     ("telescoping-uncompressed", style(BLUE, Marker::Circle, DOTTED)),
     ("telescoping-reset", style(BLUE, Marker::Down, DASHED)),
@@ -54,6 +54,7 @@ const NAMED: [(&str, Style); 27] = [
     ("extension-bins", style(VERMILION, Marker::Square, DOTTED)),
     ("extension-reset", style(VERMILION, Marker::Down, DASHED)),
     ("broom", style(GREEN, Marker::Diamond, FULL)),
+    ("broom-quotient", style(GREEN, Marker::Diamond, DASHED)),
     ("broom-bins", style(GREEN, Marker::Diamond, DOTTED)),
     ("cuckooing", style(PURPLE, Marker::Up, FULL)),
     ("swapping", style(ORANGE, Marker::Down, FULL)),

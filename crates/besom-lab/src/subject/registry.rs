@@ -139,6 +139,10 @@ const REGISTRY: &[Entry] = &[
         let spec = spec.load(spec.load.min(0.90));
         on_quotients!(BroomFilter, &spec, 3).map(dyn_adaptive)
     }),
+    Entry::adaptive("broom-quotient", None, |spec| {
+        let spec = spec.load(spec.load.min(0.90));
+        on_quotients!(BroomFilter, &spec, 3, ground(Ground::Quotient)).map(dyn_adaptive)
+    }),
     Entry::adaptive("broom-bins", None, |spec| {
         let spec = spec.load(spec.load.min(0.90));
         on_quotients!(BroomFilter, &spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
