@@ -46,4 +46,5 @@ pub(crate) use values::Values;
 #[cfg(test)]
 pub(crate) mod testing {
     pub(crate) use super::extending::tests::extension_bins;
+    pub(crate) use super::next::fault;
 }

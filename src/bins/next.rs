@@ -125,7 +125,7 @@ impl Next {
 
 /// Memory that is lacking when a test says so.
 #[cfg(test)]
-pub(super) mod fault {
+pub(crate) mod fault {
     use std::cell::Cell;
 
     use super::Refused;
@@ -135,8 +135,16 @@ pub(super) mod fault {
     }
 
     /// All insertions into a next level are refused after so many; none for `None`.
-    pub(in super::super) fn after(insertions: Option<usize>) {
+    pub(crate) fn after(insertions: Option<usize>) {
         LEFT.set(insertions);
+    }
+
+    /// No insertion is refused while this runs: it gets the memory that it has left.
+    pub(crate) fn spare<T>(run: impl FnOnce() -> T) -> T {
+        let left = LEFT.take();
+        let value = run();
+        LEFT.set(left);
+        value
     }
 
     pub(super) fn strike() -> Result<(), Refused> {

@@ -65,10 +65,6 @@ pub struct BroomFilter<H = Xxh3> {
 
 /// The filter on its ground.
 #[derive(Debug, Clone)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a filter is a few words, and a query shall not follow a pointer to them"
-)]
 pub(super) enum On<H> {
     Quotient(Core<QuotientGround, H>),
     Bins(Core<BinGround, H>),

@@ -201,8 +201,8 @@ fn space_when_filled_and_in_the_steady_state() {
 
 #[test]
 fn space_on_bins_when_filled_and_in_the_steady_state() {
-    let keys = if full() { 943_718 } else { 20_000 };
-    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 6, 12.9, 18.0);
+    let keys = if full() { 943_718 } else { 100_000 };
+    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 3, 12.9, 17.0);
 }
 
 /// So many replacements of all keys, with at most so many bits per key when filled and afterwards.

@@ -12,9 +12,10 @@ use super::super::on_bins::BinGround;
 use super::super::on_quotients::{QuotientGround, Site};
 use super::super::transaction::atomically;
 use super::{bins, coarse_bins, filter, large, small};
+use crate::bins::testing::fault;
 use crate::bits::BitString;
 use crate::testing::Random;
-use crate::{Adaptive, Filter, FullError, KeyHasher, MemoryRemote, Xxh3};
+use crate::{Adaptive, AdaptiveError, Filter, FullError, KeyHasher, MemoryRemote, Xxh3};
 
 type OnQuotients = Core<QuotientGround, Xxh3>;
 
@@ -226,6 +227,34 @@ fn an_operation_that_is_taken_back_leaves_bins_as_they_were() {
         }
         check(&filter, &mut remote, &stored);
     }
+}
+
+#[test]
+fn without_memory_beyond_the_lines_nothing_changes() {
+    let (mut filter, mut remote) = (filter::<BinGround>(bins(3, 1.5), 400, 53), MemoryRemote::new());
+    filter.capacity = usize::MAX;
+    (0..400_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+    let (mut stored, mut random, mut refused) = ((0..400).collect::<Vec<u64>>(), Random::new(53), [0; 2]);
+    for key in 1_000..2_500_u64 {
+        let before = (filter.clone(), remote.len());
+        fault::after(Some(random.below(3) as usize));
+        let result = match key % 2 {
+            0 => filter.insert(&key, &mut remote),
+            _ => filter.adapt(&key, &mut remote).map(|_| false),
+        };
+        fault::after(None);
+        match result {
+            Ok(true) => stored.push(key),
+            Ok(false) => {}
+            Err(error) => {
+                assert!(matches!(error, AdaptiveError::OutOfMemory { .. }), "{error}");
+                assert!(filter == before.0 && remote.len() == before.1);
+                refused[(key % 2) as usize] += 1;
+            }
+        }
+    }
+    assert!(refused.iter().all(|&refused| refused > 20), "{refused:?}");
+    check(&filter, &mut remote, &stored);
 }
 
 #[test]
