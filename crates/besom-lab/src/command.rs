@@ -193,7 +193,6 @@ fn show(page: &Page, folder: &Path, undone: usize, out: &mut impl Write) -> io::
     if undone > 0 {
         writeln!(out, "{undone} tasks were not done; go on with --resume")?;
     }
-    let [agree, disagree, open] = page.tally();
-    writeln!(out, "{agree} claims agree, {disagree} disagree, {open} open")?;
+    writeln!(out, "{}", page.tally_sentence())?;
     writeln!(out, "{}", folder.join("report.html").display())
 }

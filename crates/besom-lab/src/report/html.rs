@@ -24,7 +24,8 @@ impl Page {
     /// The table that a run ends with: every claim, what was measured, whether the two agree.
     #[must_use]
     pub fn verdicts(&self) -> Table {
-        let columns = ["experiment", "the paper claims", "measured", "agrees", "reason or remark"];
+        let agrees = format!("agrees{}", self.scope());
+        let columns = ["experiment", "the paper claims", "measured", &agrees, "reason or remark"];
         let mut table = Table::new("Claims", columns.map(Column::text).to_vec());
         for (name, _, section) in &self.sections {
             for claim in &section.claims {
@@ -44,17 +45,32 @@ impl Page {
             .map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
     }
 
-    /// The run as JSON: facts, tables, plots and claims of each experiment.
+    /// How many claims agree, disagree and are open, in a sentence that says at which size.
+    #[must_use]
+    pub fn tally_sentence(&self) -> String {
+        let [agree, disagree, open] = self.tally();
+        format!("{agree} claims agree, {disagree} disagree{}, {open} open.", self.scope())
+    }
+
+    /// What every word about claims needs beside it: they are about the papers' sizes.
+    fn scope(&self) -> &'static str {
+        if self.is_quick() { " at this size" } else { "" }
+    }
+
+    /// The run as JSON: facts, tables, plots and claims of each experiment, and at which size claims were looked at.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
+        let scope = if self.is_quick() { "at this size" } else { "at the paper's size" };
         let entry = |(name, title, section): &'_ (String, String, Section)| {
             let Section { tables, plots, claims, notes } = section;
-            serde_json::json!(Entry { name, title, notes, tables, plots, claims })
+            serde_json::json!(Entry { name, title, notes, tables, plots, scope, claims })
         };
+        let [agree, disagree, open] = self.tally();
         let facts: serde_json::Map<_, _> =
             self.facts.iter().map(|(what, value)| (what.clone(), value.clone().into())).collect();
         serde_json::json!({
             "facts": facts,
+            "claims": { "agree": agree, "disagree": disagree, "open": open, "scope": scope },
             "experiments": self.sections.iter().map(entry).collect::<Vec<_>>(),
             "failures": self.failures,
         })
@@ -63,28 +79,25 @@ impl Page {
     /// The page itself: a summary by paper and the plots first, what does not hold next, every number behind.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let [agree, disagree, open] = self.tally();
         let mut html = format!(
             concat!(
                 "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
                 "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n",
                 "<title>besom lab</title>\n<style>{page}{figures}{style}</style>\n</head>\n<body>\n<main>\n",
-                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{agree} claims agree, {disagree} disagree, {open} open.{size}</p>\n"
+                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{tally}{size}</p>\n"
             ),
             page = PAGE_STYLE,
             figures = FIGURE_STYLE,
             style = STYLE,
-            agree = agree,
-            disagree = disagree,
-            open = open,
+            tally = self.tally_sentence(),
             size = if self.is_quick() { AT_THIS_SIZE } else { "" }
         );
         self.write_summary(&mut html);
         self.write_gallery(&mut html);
         self.write_failing(&mut html);
         for (name, title, section) in &self.sections {
-            write_section(&mut html, name, title, section);
+            write_section(&mut html, name, title, section, self.scope());
         }
         self.write_verdicts(&mut html);
         self.write_facts(&mut html);
@@ -143,10 +156,9 @@ impl Page {
                 .flat_map(|(name, _, section)| section.claims.iter().map(move |claim| (name, claim)));
             claims.filter(|(_, claim)| claim.verdict == Verdict::Disagrees)
         };
-        let size = if self.is_quick() { " at this size" } else { "" };
-        let _ = writeln!(html, "<h2 id=\"failing\">What does not hold{size}</h2>");
+        let _ = writeln!(html, "<h2 id=\"failing\">What does not hold{}</h2>", self.scope());
         if failing().next().is_none() {
-            html.push_str("<p>Everything that was measured agrees.</p>\n");
+            let _ = writeln!(html, "<p>Everything that was measured agrees{}.</p>", self.scope());
             return;
         }
         html.push_str("<ul class=\"failing\">\n");
@@ -183,7 +195,7 @@ impl Page {
             "<section id=\"claims\"><h2>All claims</h2>\n<details><summary>The whole table</summary>\n",
         );
         html.push_str("<div class=\"wide\"><table><thead><tr><th>experiment</th><th>the paper claims</th>");
-        html.push_str("<th>measured</th><th>agrees</th></tr></thead><tbody>\n");
+        let _ = writeln!(html, "<th>measured</th><th>agrees{}</th></tr></thead><tbody>", self.scope());
         for (name, _, section) in &self.sections {
             for claim in &section.claims {
                 let _ = write!(html, "<tr><td><a href=\"#{0}\">{0}</a></td>", escape(name));
@@ -249,6 +261,8 @@ struct Entry<'a> {
     notes: &'a [String],
     tables: &'a [Table],
     plots: &'a [super::Plot],
+    /// At which size the claims were looked at.
+    scope: &'a str,
     claims: &'a [Claim],
 }
 
@@ -269,7 +283,7 @@ pub fn write_page(page: &Page, folder: &Path) -> io::Result<()> {
     std::fs::write(folder.join("report.html"), page.to_html())
 }
 
-fn write_section(html: &mut String, name: &str, title: &str, section: &Section) {
+fn write_section(html: &mut String, name: &str, title: &str, section: &Section, scope: &str) {
     let _ =
         writeln!(html, "<section id=\"{0}\"><h2>{1} <small>{0}</small></h2>", escape(name), escape(title));
     for note in &section.notes {
@@ -285,7 +299,7 @@ fn write_section(html: &mut String, name: &str, title: &str, section: &Section) 
     html.push_str("</details>\n");
     if !section.claims.is_empty() {
         html.push_str("<div class=\"wide\"><table><thead><tr><th>the paper claims</th><th>measured</th>");
-        html.push_str("<th>agrees</th></tr></thead><tbody>\n");
+        let _ = writeln!(html, "<th>agrees{scope}</th></tr></thead><tbody>");
         for claim in &section.claims {
             html.push_str("<tr>");
             write_claim_cells(html, claim);
@@ -389,8 +403,7 @@ mod tests {
     /// A reader sees what came out before the wall of claims, and what does not hold without looking for it.
     #[test]
     fn the_summary_and_the_plots_come_first() {
-        let mut page = page();
-        let html = page.to_html();
+        let html = page().to_html();
         let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
         assert!(place("class=\"papers\"") < place("id=\"plots\""));
         assert!(place("id=\"plots\"") < place("id=\"failing\""));
@@ -399,8 +412,28 @@ mod tests {
         let failing = &html[place("id=\"failing\"")..place("<section id=\"000-test\"")];
         assert!(failing.contains("<q>two</q> Measured: 3.") && failing.contains("Why: odd."), "{failing}");
         assert!(!failing.contains("<q>one</q>") && !html.contains("at this size"));
+    }
+
+    /// Claims are about the papers' sizes: wherever a smaller run speaks of them, it says so.
+    #[test]
+    fn a_small_run_says_at_this_size() {
+        let mut page = page();
+        assert!(
+            !page.to_html().contains("at this size") && !page.verdicts().to_string().contains("at this size")
+        );
+        assert_eq!(page.tally_sentence(), "1 claims agree, 1 disagree, 1 open.");
+        assert_eq!(page.to_json()["claims"]["scope"], "at the paper's size");
         page.facts.push(("size".into(), "quick".into()));
-        assert!(page.to_html().contains("What does not hold at this size"));
+        let html = page.to_html();
+        assert!(html.contains("1 claims agree, 1 disagree at this size, 1 open."), "{html}");
+        assert!(html.contains("What does not hold at this size"));
+        // The table of the experiment and that of all claims.
+        assert_eq!(html.matches("<th>agrees at this size</th>").count(), 2);
+        assert!(page.verdicts().to_string().contains("agrees at this size"));
+        let json = page.to_json();
+        let claims = serde_json::json!({ "agree": 1, "disagree": 1, "open": 1, "scope": "at this size" });
+        assert_eq!(json["claims"], claims);
+        assert_eq!(json["experiments"][0]["scope"], "at this size");
     }
 
     #[test]
