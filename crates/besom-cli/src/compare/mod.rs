@@ -3,13 +3,14 @@
 //! ```text
 //! source ──▶ keys, queries ──▶ replay (a contender at a time, in front of the store) ──▶ rows
 //!                                                                                          │
-//!                                           text, JSON, page ◀── verdict ◀────────────────┘
+//!                text, JSON, page ◀── verdict ◀── product (the best of ours in RedbStore) ◀┘
 //! ```
 
 mod contender;
 mod foreign;
 mod json;
 mod page;
+mod product;
 mod queries;
 mod replay;
 mod source;
@@ -25,6 +26,7 @@ use besom_lab::workload::Format;
 use clap::Args;
 
 use self::contender::{ENTRIES, Entry, Plan, Space};
+use self::product::Product;
 use self::replay::{Arena, Row};
 use self::source::Source;
 use self::store::{Store, StoreKind};
@@ -136,16 +138,17 @@ impl Compare {
         if !self.json {
             output::print(&self.headline(&source, &plan))?;
         }
-        let rows = self.measure(&source, &plan, &entries)?;
+        let Measured { rows, product, complete } = self.measure(&source, &plan, &entries)?;
         let report = Report {
             source: &source,
             plan: &plan,
             rows: &rows,
+            product: product.as_ref(),
             store: self.store,
             seconds: start.elapsed().as_secs_f64(),
         };
         self.show(&report)?;
-        Ok(if rows.len() == entries.len() { Ending::Fine } else { Ending::Interrupted })
+        Ok(if complete { Ending::Fine } else { Ending::Interrupted })
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -195,10 +198,11 @@ impl Compare {
         )
     }
 
-    /// Tries the filters, one after the other; fewer than all if it was interrupted.
-    fn measure(&self, source: &Source, plan: &Plan, entries: &[Entry]) -> Outcome<Vec<Row>> {
+    /// Tries the filters, one after the other, and the best of them in the product; fewer than all if it was interrupted.
+    fn measure(&self, source: &Source, plan: &Plan, entries: &[Entry]) -> Outcome<Measured> {
         let (keys, queries) = (f64::from(source.stored), source.queries.len() as f64);
-        let mut progress = Progress::new(keys + (keys + queries) * entries.len() as f64);
+        let replays = entries.len() + usize::from(self.store == StoreKind::Redb);
+        let mut progress = Progress::new(keys + (keys + queries) * replays as f64);
         progress.begin("filling the store");
         let store =
             Store::new(self.store, &source.keys, source.stored, &mut |done| progress.advance(done as f64))?;
@@ -224,7 +228,20 @@ impl Compare {
                 break;
             }
         }
-        Ok(rows)
+        let mut product = None;
+        let best = || product::choose(rows.iter().filter(|row| verdict::in_contest(row, plan)));
+        if self.store == StoreKind::Redb
+            && !interrupt::stopped()
+            && let Some(best) = best()
+        {
+            let mut told = |what: &str, done: u64| {
+                progress.begin_quietly(format!("{what} {}", best.entry_name));
+                progress.advance(done as f64);
+            };
+            product = arena.in_product(best, plan, &mut told)?;
+        }
+        let complete = rows.len() == entries.len() && !interrupt::stopped();
+        Ok(Measured { rows, product, complete })
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
@@ -235,7 +252,7 @@ impl Compare {
         if self.json {
             return output::print_json(&json::summary(report, verdict.as_ref()));
         }
-        let mut text = text::render(report.rows, report.plan, verdict.as_ref(), Paint::stdout());
+        let mut text = text::render(report, verdict.as_ref(), Paint::stdout());
         if let Some(path) = &self.report {
             text += &format!("\n{}\n", path.display());
         }
@@ -243,11 +260,21 @@ impl Compare {
     }
 }
 
+/// What came of all filters.
+struct Measured {
+    rows: Vec<Row>,
+    /// What the product made of the best one, where there is a disk behind the filters.
+    product: Option<Product>,
+    /// Whether nobody interrupted.
+    complete: bool,
+}
+
 /// What was measured, on what.
 pub(crate) struct Report<'a> {
     source: &'a Source,
     plan: &'a Plan,
     rows: &'a [Row],
+    product: Option<&'a Product>,
     store: StoreKind,
     seconds: f64,
 }

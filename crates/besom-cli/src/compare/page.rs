@@ -25,6 +25,9 @@ pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>) -> String {
         let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&verdict.sentence));
         let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&verdict.code));
     }
+    if let Some(product) = report.product {
+        let _ = writeln!(html, "<p>{}</p>", escape(&product.sentence()));
+    }
     let _ = writeln!(html, "<p class=\"facts\">{}</p>", escape(&facts(report)));
     table(&mut html, report, verdict);
     html.push_str("<div class=\"plots\">\n");
@@ -60,9 +63,10 @@ fn facts(report: &Report<'_>) -> String {
 /// A cell: what is shown, and what it is sorted by.
 type Cell = (String, f64);
 
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("filter", "its name; those that repair false positives are adaptive"),
     ("bits a key", "memory at the end, repairs included, without the reverse map"),
+    ("working memory, kbit", "what operations work in, however large the filter; not among the bits a key"),
     ("false positives", "absent keys that the filter accepted: useless look-ups"),
     ("repeated", "those of them that had been false positives before"),
     ("repairs", "false positives that the filter repaired"),
@@ -72,12 +76,13 @@ const COLUMNS: [(&str, &str); 9] = [
     ("attacker gets through", "share of the queries of an attacker who repeats what was accepted"),
 ];
 
-fn cells(row: &Row) -> [Cell; 8] {
+fn cells(row: &Row) -> [Cell; 9] {
     let attacked = row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
     let reads = row.store_reads() as f64 * 1e6 / row.queries.max(1) as f64;
     let count = |number: u64| (thousands(number), number as f64);
     [
         (format!("{:.2}", row.bits_per_key), row.bits_per_key),
+        (format!("{:.0}", row.working_kbit()), row.working_kbit()),
         count(row.false_positives),
         count(row.repeated),
         count(row.adaptations),

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use super::Report;
 use super::contender::{Plan, Space};
 use super::replay::Row;
 use super::verdict::{Verdict, in_contest};
 use crate::output::{Paint, thousands};
 use crate::table::{Align, Table};
 
-/// The table, the lines over time, the recommendation.
-pub(super) fn render(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> String {
+/// The table, the lines over time, the recommendation, what the product makes of it.
+pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>, paint: Paint) -> String {
+    let &Report { rows, plan, product, .. } = report;
     let mut text = table(rows, plan, verdict, paint).render(paint);
     if rows.iter().any(|row| !in_contest(row, plan)) {
         let bits = if let Space::BitsPerKey(bits) = plan.space { bits } else { 0.0 };
@@ -24,6 +26,9 @@ pub(super) fn render(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint
     if let Some(verdict) = verdict {
         let _ = write!(text, "\n{}\n\n{}\n", paint.bold(&verdict.sentence), indent(&verdict.code));
     }
+    if let Some(product) = product {
+        let _ = writeln!(text, "\n{}", product.sentence());
+    }
     text
 }
 
@@ -35,6 +40,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
     let mut table = Table::new(&[
         ("filter", Align::Left),
         ("bits/key", Align::Right),
+        ("work kbit", Align::Right),
         ("false pos.", Align::Right),
         ("repeated", Align::Right),
         ("repairs", Align::Right),
@@ -58,6 +64,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
         table.row(vec![
             name,
             format!("{:.2}", row.bits_per_key),
+            format!("{:.0}", row.working_kbit()),
             thousands(row.false_positives),
             thousands(row.repeated),
             thousands(row.adaptations),
