@@ -213,35 +213,17 @@ impl Compare {
             store: &store,
             attack_queries: self.attack,
         };
-        let mut rows = Vec::new();
-        for entry in entries {
-            let mut told = |what: &str, done: u64| {
-                progress.begin_quietly(format!("{what} {}", entry.name));
-                progress.advance(done as f64);
-            };
-            match arena.run(entry, plan, &mut told) {
-                Ok(Some(row)) => rows.push(row),
-                Ok(None) | Err(Failure::Interrupted) => break,
-                Err(failure) => return Err(failure),
-            }
-            if interrupt::stopped() {
-                break;
-            }
+        let rows = contest(&arena, plan, entries, &mut progress)?;
+        if rows.len() < entries.len() {
+            return Ok(Measured { rows, product: None, complete: false });
         }
-        let mut product = None;
-        let best = || product::choose(rows.iter().filter(|row| verdict::in_contest(row, plan)));
-        if self.store == StoreKind::Redb
-            && !interrupt::stopped()
-            && let Some(best) = best()
-        {
-            let mut told = |what: &str, done: u64| {
-                progress.begin_quietly(format!("{what} {}", best.entry_name));
-                progress.advance(done as f64);
-            };
-            product = arena.in_product(best, plan, &mut told)?;
-        }
-        let complete = rows.len() == entries.len() && !interrupt::stopped();
-        Ok(Measured { rows, product, complete })
+        let small_enough = rows.iter().filter(|row| verdict::in_contest(row, plan));
+        let Some(best) = product::choose(small_enough).filter(|_| self.store == StoreKind::Redb) else {
+            return Ok(Measured { rows, product: None, complete: true });
+        };
+        let product =
+            arena.in_product(best, plan, &mut |what, done| progress.step(what, best.entry_name, done))?;
+        Ok(Measured { complete: product.is_some(), product, rows })
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
@@ -258,6 +240,22 @@ impl Compare {
         }
         output::print(&text)
     }
+}
+
+/// Tries the filters, one after the other; fewer than all if it was interrupted.
+fn contest(arena: &Arena<'_>, plan: &Plan, entries: &[Entry], progress: &mut Progress) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for entry in entries {
+        match arena.run(entry, plan, &mut |what, done| progress.step(what, entry.name, done)) {
+            Ok(Some(row)) => rows.push(row),
+            Ok(None) | Err(Failure::Interrupted) => break,
+            Err(failure) => return Err(failure),
+        }
+        if interrupt::stopped() {
+            break;
+        }
+    }
+    Ok(rows)
 }
 
 /// What came of all filters.

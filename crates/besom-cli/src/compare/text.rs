@@ -40,7 +40,6 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
     let mut table = Table::new(&[
         ("filter", Align::Left),
         ("bits/key", Align::Right),
-        ("work kbit", Align::Right),
         ("false pos.", Align::Right),
         ("repeated", Align::Right),
         ("repairs", Align::Right),
@@ -48,6 +47,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
         ("M/s", Align::Right),
         ("M/s alone", Align::Right),
         ("attacked", Align::Right),
+        ("work kbit", Align::Right),
     ]);
     for row in rows {
         let star = if in_contest(row, plan) { "" } else { "*" };
@@ -64,7 +64,6 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
         table.row(vec![
             name,
             format!("{:.2}", row.bits_per_key),
-            format!("{:.0}", row.working_kbit()),
             thousands(row.false_positives),
             thousands(row.repeated),
             thousands(row.adaptations),
@@ -72,6 +71,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
             format!("{:.2}", row.queries_per_second() / 1e6),
             format!("{:.1}", row.filter_speed / 1e6),
             attacked,
+            format!("{:.0}", row.working_kbit()),
         ]);
     }
     table

@@ -345,7 +345,8 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What all pages have in common: for phones, desks and paper, light and dark.
+/// What all pages have in common: for phones, desks and paper, light and dark. On paper nothing scrolls, so nothing may need to;
+/// three plots fit on a page.
 pub const PAGE_STYLE: &str = "\
 :root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef}\
 @media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
@@ -357,8 +358,11 @@ main{max-width:1180px;margin:0 auto;padding:1rem}h1{font-size:1.7rem;line-height
 table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{padding:.4em .7em;border-bottom:1px solid var(--line)}\
 tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1rem}\
-@media print{main{max-width:none}table{font-size:.7rem}.plots{display:block}figure{break-inside:avoid;margin-bottom:1em}}";
+@media print{@page{margin:13mm}html{font-size:13px}body{font-size:1rem}main{max-width:none;padding:0}table{font-size:.8rem}\
+.wide{overflow:visible}tr{break-inside:avoid}h1,h2,summary,figcaption{break-after:avoid}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
+.plots{display:block}.plots figure{break-inside:avoid;max-width:13.5cm;margin:0 0 .8em}}";
 
+/// What only this page has. What is folded on the screen stays away from paper, with its heading.
 const STYLE: &str = "\
 .tally{font-size:1.15rem;max-width:60em}h2{margin:2em 0 .5em;font-size:1.3rem}h2 small{font:13px monospace;color:var(--soft)}\
 th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5em .7em}\
@@ -366,7 +370,8 @@ th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600
 .papers td:last-child{min-width:16em}.run{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}\
 .run dt{color:var(--soft)}.run dd{margin:0;font-family:monospace;overflow-wrap:anywhere}\
 .verdict{font-weight:600}.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--soft)}.reason{color:var(--soft)}\
-.failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}";
+.failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}\
+@media print{details:not([open]),#claims:has(details:not([open])){display:none}.n{white-space:normal}.run{break-inside:avoid}}";
 
 #[cfg(test)]
 mod tests {
