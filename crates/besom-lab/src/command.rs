@@ -114,11 +114,13 @@ pub fn reproduce(arguments: &Reproduce) -> Result<bool, Box<dyn std::error::Erro
         failures: outcome.failures.clone(),
     };
     write_page(&page, &arguments.out)?;
-    if arguments.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&page.to_json())?)?;
+    let mut out = io::stdout().lock();
+    let shown = if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&page.to_json())?)
     } else {
-        show(&page, &arguments.out, outcome.undone, &mut io::stdout().lock())?;
-    }
+        show(&page, &arguments.out, outcome.undone, &mut out)
+    };
+    shown.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))?;
     Ok(outcome.failures.is_empty() && outcome.undone == 0)
 }
 

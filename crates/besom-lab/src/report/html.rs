@@ -1,12 +1,10 @@
 //! One page for a whole run: everything inside it, nothing loaded from elsewhere.
 
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
 use serde::Serialize;
 
-use super::svg::{FIGURE_STYLE, escape, render, render_figure};
+use super::svg::{FIGURE_STYLE, escape, render_figure};
 use super::{Claim, Column, Section, Table, Verdict};
 
 /// A whole run, ready to be written.
@@ -264,23 +262,6 @@ struct Entry<'a> {
     /// At which size the claims were looked at.
     scope: &'a str,
     claims: &'a [Claim],
-}
-
-/// Writes `report.html`, `report.json` and every plot as `plots/EXPERIMENT-PLOT.svg` into a folder.
-///
-/// # Errors
-///
-/// When the folder cannot be written.
-pub fn write_page(page: &Page, folder: &Path) -> io::Result<()> {
-    let plots = folder.join("plots");
-    std::fs::create_dir_all(&plots)?;
-    for (name, _, section) in &page.sections {
-        for plot in section.plots.iter().filter(|plot| !plot.is_empty()) {
-            std::fs::write(plots.join(format!("{name}-{}.svg", plot.id)), render(plot))?;
-        }
-    }
-    std::fs::write(folder.join("report.json"), serde_json::to_string_pretty(&page.to_json())?)?;
-    std::fs::write(folder.join("report.html"), page.to_html())
 }
 
 fn write_section(html: &mut String, name: &str, title: &str, section: &Section, scope: &str) {
