@@ -127,7 +127,8 @@ impl Page {
             }
             let _ = writeln!(
                 html,
-                "</th><td class=\"n yes\">{agree}</td><td class=\"n no\">{disagree}</td><td class=\"n open\">{open}</td><td>{}</td></tr>",
+                "</th><td class=\"n yes\" data-label=\"agree\">{agree}</td><td class=\"n no\" data-label=\"do not\">{disagree}</td>\
+                 <td class=\"n open\" data-label=\"open\">{open}</td><td>{}</td></tr>",
                 escape(paper.meaning)
             );
         }
@@ -343,7 +344,8 @@ tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
 .wide{overflow:visible}tr{break-inside:avoid}h1,h2,summary,figcaption{break-after:avoid}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .plots{display:block}.plots figure{break-inside:avoid;max-width:13.5cm;margin:0 0 .8em}}";
 
-/// What only this page has. What is folded on the screen stays away from paper, with its heading.
+/// What only this page has. On a phone a row of the summary becomes a paragraph; what is folded on the screen stays away from paper,
+/// with its heading.
 const STYLE: &str = "\
 .tally{font-size:1.15rem;max-width:60em}h2{margin:2em 0 .5em;font-size:1.3rem}h2 small{font:13px monospace;color:var(--soft)}\
 th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5em .7em}\
@@ -352,6 +354,9 @@ th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600
 .run dt{color:var(--soft)}.run dd{margin:0;font-family:monospace;overflow-wrap:anywhere}\
 .verdict{font-weight:600}.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--soft)}.reason{color:var(--soft)}\
 .failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}\
+@media screen and (max-width:640px){.papers thead{display:none}.papers tr{display:flex;flex-wrap:wrap;gap:.2em 1.4em;padding:.6em .7em;\
+border-bottom:1px solid var(--line)}.papers tr>*{border:0;padding:0}.papers th,.papers td:last-child{flex-basis:100%}\
+.papers td.n::before{content:attr(data-label) ' '}}\
 @media print{details:not([open]),#claims:has(details:not([open])){display:none}.n{white-space:normal}.run{break-inside:avoid}}";
 
 #[cfg(test)]
