@@ -11,7 +11,7 @@ use besom::{
     AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooingFilter, CyclicFilter, ExtensionFilter,
     QuotientFilter, SwappingFilter, TelescopingFilter,
 };
-use besom_store::{Batch, Durability, RedbStore, StoreFilter};
+use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
 
 use super::contender::{LOAD, Plan};
@@ -180,6 +180,7 @@ impl Arena<'_> {
     }
 }
 
-fn failed(error: impl ToString) -> Failure {
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+fn failed(error: StoreError<redb::Error>) -> Failure {
     Failure::Store(error.to_string())
 }
