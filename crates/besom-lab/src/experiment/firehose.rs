@@ -120,7 +120,7 @@ impl Experiment for Firehose {
             .note(format!(
                 "{} queries a run; 11 bits a slot at load 0.95 for every filter, S random keys, |S| = |A|/(A/S). \
                  -reset is the paper's way to make room in a block, the same name without it is ours (spill). Bits a key \
-                 count all memory of a filter but the few kilobits that the cuckoo family keeps to work with, whatever its size.",
+                 count all memory of a filter but the few kilobits that the cuckoo family keeps to work with, whatever its size: these stand apart.",
                 self.queries(setting)
             ))
             .plot(rate_plot(points, "", "rates", self.title(), x))
