@@ -53,14 +53,15 @@ impl Product {
     }
 }
 
-/// The best of the filters that a [`RedbStore`] takes, in the order of `better`.
+/// The best of the filters that a [`RedbStore`] takes: of those that adapt, all but the one without a reverse map.
 pub(super) fn choose<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<&'r Row> {
     rows.filter(|row| row.adaptive && row.entry_name != "whitelist")
         .min_by(|a, b| super::verdict::order(a, b))
 }
 
-/// Keys in one transaction.
+/// Keys in one transaction, and the bytes after which there are no more: a megabyte a key must not add up.
 const GROUP: usize = 1 << 16;
+const GROUP_BYTES: usize = 1 << 24;
 
 impl Arena<'_> {
     /// Tries the filter of a row in a [`RedbStore`], built as it was. `None` if it was interrupted.
@@ -142,13 +143,16 @@ impl Arena<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Outcome<Option<Duration>> {
         let start = Instant::now();
-        let mut batch = Batch::new();
+        let (mut batch, mut bytes) = (Batch::new(), 0);
         for number in 0..self.stored {
-            batch.insert(self.keys.get(number), &u64::from(number).to_le_bytes());
-            if batch.len() == GROUP || number + 1 == self.stored {
+            let key = self.keys.get(number);
+            batch.insert(key, &u64::from(number).to_le_bytes());
+            bytes += key.len();
+            if batch.len() == GROUP || bytes >= GROUP_BYTES || number + 1 == self.stored {
                 store.write(&batch).map_err(failed)?;
                 progress(batch.len() as u64);
                 batch.clear();
+                bytes = 0;
                 if interrupt::stopped() {
                     return Ok(None);
                 }
