@@ -1,7 +1,8 @@
 //! Commands that are other programs' too: experiments, benchmarks; and what shells and manuals want to know of this one.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use besom_lab::command;
@@ -103,9 +104,20 @@ impl Man {
             output::print(&String::from_utf8_lossy(&page))?;
             return Ok(Ending::Fine);
         };
-        let what = || folder.display().to_string();
-        std::fs::create_dir_all(folder).map_err(Failure::io(what()))?;
-        clap_mangen::generate_to(command, folder).map_err(Failure::io(what()))?;
+        write_pages(command, folder).map_err(Failure::io(folder.display().to_string()))?;
         Ok(Ending::Fine)
     }
+}
+
+/// Writes all pages beside their places, and puts them there when all are whole.
+fn write_pages(command: clap::Command, folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    // Gone when it is dropped, with whatever is still in it.
+    let fresh = tempfile::Builder::new().prefix(".besom-").tempdir_in(folder)?;
+    clap_mangen::generate_to(command, fresh.path())?;
+    for page in fs::read_dir(fresh.path())? {
+        let page = page?;
+        fs::rename(page.path(), folder.join(page.file_name()))?;
+    }
+    Ok(())
 }

@@ -45,6 +45,12 @@ impl Progress {
         }
     }
 
+    /// So many operations of this kind are done with this filter.
+    pub(crate) fn step(&mut self, what: &str, filter: &str, operations: u64) {
+        self.begin_quietly(format!("{what} {filter}"));
+        self.advance(operations as f64);
+    }
+
     /// Takes the line away.
     pub(crate) fn clear(&self) {
         if self.terminal {

@@ -114,11 +114,13 @@ pub fn reproduce(arguments: &Reproduce) -> Result<bool, Box<dyn std::error::Erro
         failures: outcome.failures.clone(),
     };
     write_page(&page, &arguments.out)?;
-    if arguments.json {
-        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&page.to_json())?)?;
+    let mut out = io::stdout().lock();
+    let shown = if arguments.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&page.to_json())?)
     } else {
-        show(&page, &arguments.out, outcome.undone, &mut io::stdout().lock())?;
-    }
+        show(&page, &arguments.out, outcome.undone, &mut out)
+    };
+    shown.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))?;
     Ok(outcome.failures.is_empty() && outcome.undone == 0)
 }
 
@@ -193,7 +195,6 @@ fn show(page: &Page, folder: &Path, undone: usize, out: &mut impl Write) -> io::
     if undone > 0 {
         writeln!(out, "{undone} tasks were not done; go on with --resume")?;
     }
-    let [agree, disagree, open] = page.tally();
-    writeln!(out, "{agree} claims agree, {disagree} disagree, {open} open")?;
+    writeln!(out, "{}", page.tally_sentence())?;
     writeln!(out, "{}", folder.join("report.html").display())
 }

@@ -38,6 +38,12 @@ fn a_run_is_repeatable_from_its_seed_and_resumable() {
     assert_eq!(points(&first), before, "nothing was left to do");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("agree") && text.contains("the paper claims"), "{text}");
+    // A small run speaks of its own size only, wherever it speaks of claims; and nobody watches its progress.
+    assert!(text.contains("agrees at this size") && text.contains("disagree at this size"), "{text}");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = |name: &str| std::fs::read_to_string(first.join(name)).unwrap();
+    assert!(report("report.json").contains("\"scope\": \"at this size\""));
+    assert!(report("report.html").contains("at this size"));
 
     let output = run(first.to_str().unwrap(), "7", &["--resume"]);
     assert!(!output.status.success());

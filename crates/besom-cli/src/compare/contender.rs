@@ -93,7 +93,7 @@ pub(crate) enum Refused {
 }
 
 /// The load that filters with slots are filled to: the papers' choice.
-const LOAD: f64 = 0.95;
+pub(super) const LOAD: f64 = 0.95;
 
 const fn ours(name: &'static str, type_name: &'static str, adaptive: bool, usual: bool) -> Entry {
     Entry { name, adaptive, usual, type_name, only_rate: None, build: build_ours }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Report;
 use super::contender::Space;
+use super::product::Product;
 use super::replay::Row;
 use super::store::StoreKind;
 use super::verdict::{Verdict, in_contest};
@@ -26,6 +27,8 @@ pub(super) struct Summary<'a> {
     reason: Option<&'a str>,
     code: Option<&'a str>,
     filters: Vec<Filter<'a>>,
+    /// The best filter with a reverse map in `besom_store::RedbStore`; `null` without a disk behind the filters.
+    redb_store: Option<&'a Product>,
 }
 
 /// What came of one filter.
@@ -77,6 +80,7 @@ pub(super) fn summary<'a>(report: &'a Report<'_>, verdict: Option<&'a Verdict>) 
         reason: verdict.map(|verdict| verdict.sentence.as_str()),
         code: verdict.map(|verdict| verdict.code.as_str()),
         filters: report.rows.iter().map(|row| filter(row, report)).collect(),
+        redb_store: report.product,
     }
 }
 

@@ -3,13 +3,14 @@
 //! ```text
 //! source ──▶ keys, queries ──▶ replay (a contender at a time, in front of the store) ──▶ rows
 //!                                                                                          │
-//!                                           text, JSON, page ◀── verdict ◀────────────────┘
+//!                text, JSON, page ◀── verdict ◀── product (the best of ours in RedbStore) ◀┘
 //! ```
 
 mod contender;
 mod foreign;
 mod json;
 mod page;
+mod product;
 mod queries;
 mod replay;
 mod source;
@@ -25,6 +26,7 @@ use besom_lab::workload::Format;
 use clap::Args;
 
 use self::contender::{ENTRIES, Entry, Plan, Space};
+use self::product::Product;
 use self::replay::{Arena, Row};
 use self::source::Source;
 use self::store::{Store, StoreKind};
@@ -136,16 +138,17 @@ impl Compare {
         if !self.json {
             output::print(&self.headline(&source, &plan))?;
         }
-        let rows = self.measure(&source, &plan, &entries)?;
+        let Measured { rows, product, complete } = self.measure(&source, &plan, &entries)?;
         let report = Report {
             source: &source,
             plan: &plan,
             rows: &rows,
+            product: product.as_ref(),
             store: self.store,
             seconds: start.elapsed().as_secs_f64(),
         };
         self.show(&report)?;
-        Ok(if rows.len() == entries.len() { Ending::Fine } else { Ending::Interrupted })
+        Ok(if complete { Ending::Fine } else { Ending::Interrupted })
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -195,10 +198,11 @@ impl Compare {
         )
     }
 
-    /// Tries the filters, one after the other; fewer than all if it was interrupted.
-    fn measure(&self, source: &Source, plan: &Plan, entries: &[Entry]) -> Outcome<Vec<Row>> {
+    /// Tries the filters, one after the other, and the best of them in the product; fewer than all if it was interrupted.
+    fn measure(&self, source: &Source, plan: &Plan, entries: &[Entry]) -> Outcome<Measured> {
         let (keys, queries) = (f64::from(source.stored), source.queries.len() as f64);
-        let mut progress = Progress::new(keys + (keys + queries) * entries.len() as f64);
+        let replays = entries.len() + usize::from(self.store == StoreKind::Redb);
+        let mut progress = Progress::new(keys + (keys + queries) * replays as f64);
         progress.begin("filling the store");
         let store =
             Store::new(self.store, &source.keys, source.stored, &mut |done| progress.advance(done as f64))?;
@@ -209,22 +213,17 @@ impl Compare {
             store: &store,
             attack_queries: self.attack,
         };
-        let mut rows = Vec::new();
-        for entry in entries {
-            let mut told = |what: &str, done: u64| {
-                progress.begin_quietly(format!("{what} {}", entry.name));
-                progress.advance(done as f64);
-            };
-            match arena.run(entry, plan, &mut told) {
-                Ok(Some(row)) => rows.push(row),
-                Ok(None) | Err(Failure::Interrupted) => break,
-                Err(failure) => return Err(failure),
-            }
-            if interrupt::stopped() {
-                break;
-            }
+        let rows = contest(&arena, plan, entries, &mut progress)?;
+        if rows.len() < entries.len() {
+            return Ok(Measured { rows, product: None, complete: false });
         }
-        Ok(rows)
+        let small_enough = rows.iter().filter(|row| verdict::in_contest(row, plan));
+        let Some(best) = product::choose(small_enough).filter(|_| self.store == StoreKind::Redb) else {
+            return Ok(Measured { rows, product: None, complete: true });
+        };
+        let product =
+            arena.in_product(best, plan, &mut |what, done| progress.step(what, best.entry_name, done))?;
+        Ok(Measured { complete: product.is_some(), product, rows })
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
@@ -235,7 +234,7 @@ impl Compare {
         if self.json {
             return output::print_json(&json::summary(report, verdict.as_ref()));
         }
-        let mut text = text::render(report.rows, report.plan, verdict.as_ref(), Paint::stdout());
+        let mut text = text::render(report, verdict.as_ref(), Paint::stdout());
         if let Some(path) = &self.report {
             text += &format!("\n{}\n", path.display());
         }
@@ -243,11 +242,37 @@ impl Compare {
     }
 }
 
+/// Tries the filters, one after the other; fewer than all if it was interrupted.
+fn contest(arena: &Arena<'_>, plan: &Plan, entries: &[Entry], progress: &mut Progress) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    for entry in entries {
+        match arena.run(entry, plan, &mut |what, done| progress.step(what, entry.name, done)) {
+            Ok(Some(row)) => rows.push(row),
+            Ok(None) | Err(Failure::Interrupted) => break,
+            Err(failure) => return Err(failure),
+        }
+        if interrupt::stopped() {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// What came of all filters.
+struct Measured {
+    rows: Vec<Row>,
+    /// What the product made of the best one, where there is a disk behind the filters.
+    product: Option<Product>,
+    /// Whether nobody interrupted.
+    complete: bool,
+}
+
 /// What was measured, on what.
 pub(crate) struct Report<'a> {
     source: &'a Source,
     plan: &'a Plan,
     rows: &'a [Row],
+    product: Option<&'a Product>,
     store: StoreKind,
     seconds: f64,
 }

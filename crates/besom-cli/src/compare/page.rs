@@ -25,6 +25,9 @@ pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>) -> String {
         let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&verdict.sentence));
         let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&verdict.code));
     }
+    if let Some(product) = report.product {
+        let _ = writeln!(html, "<p>{}</p>", escape(&product.sentence()));
+    }
     let _ = writeln!(html, "<p class=\"facts\">{}</p>", escape(&facts(report)));
     table(&mut html, report, verdict);
     html.push_str("<div class=\"plots\">\n");
@@ -60,7 +63,7 @@ fn facts(report: &Report<'_>) -> String {
 /// A cell: what is shown, and what it is sorted by.
 type Cell = (String, f64);
 
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("filter", "its name; those that repair false positives are adaptive"),
     ("bits a key", "memory at the end, repairs included, without the reverse map"),
     ("false positives", "absent keys that the filter accepted: useless look-ups"),
@@ -70,9 +73,10 @@ const COLUMNS: [(&str, &str); 9] = [
     ("million queries a second", "with the store behind the filter"),
     ("filter alone", "million queries a second without the store"),
     ("attacker gets through", "share of the queries of an attacker who repeats what was accepted"),
+    ("working memory, kbit", "what operations work in, however large the filter; not among the bits a key"),
 ];
 
-fn cells(row: &Row) -> [Cell; 8] {
+fn cells(row: &Row) -> [Cell; 9] {
     let attacked = row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
     let reads = row.store_reads() as f64 * 1e6 / row.queries.max(1) as f64;
     let count = |number: u64| (thousands(number), number as f64);
@@ -85,6 +89,7 @@ fn cells(row: &Row) -> [Cell; 8] {
         (format!("{:.2}", row.queries_per_second() / 1e6), row.queries_per_second()),
         (format!("{:.1}", row.filter_speed / 1e6), row.filter_speed),
         (format!("{:.2}%", 100.0 * attacked), attacked),
+        (format!("{:.0}", row.working_kbit()), row.working_kbit()),
     ]
 }
 
@@ -197,9 +202,9 @@ table{font-variant-numeric:tabular-nums}th,td{text-align:right;white-space:nowra
 thead th{vertical-align:bottom;padding:0}thead button{all:unset;cursor:pointer;padding:.5em .7em;display:block;\
 white-space:normal;font-weight:600;min-width:4.5em}thead button:focus-visible{outline:2px solid var(--good);outline-offset:-2px}\
 thead th[aria-sort=ascending] button::after{content:' \\25B2'}thead th[aria-sort=descending] button::after{content:' \\25BC'}\
-tr>:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}thead tr>:first-child{background:var(--fill)}\
-tbody th{font-weight:600}small{color:var(--soft);font-weight:400}tr.best>*,tr.best>:first-child{background:var(--best)}\
-@media print{thead button{min-width:0}}";
+tr>:first-child{text-align:left;position:sticky;left:0;background:var(--paper);background-clip:padding-box}thead tr>:first-child{background:var(--fill)}\
+tbody th{font-weight:600}small{color:var(--soft);font-weight:400}tr.best>*,tr.best>:first-child{background-color:var(--best)}\
+@media print{thead button{min-width:0;padding:.4em .5em}th,td{padding:.35em .5em}tr>:first-child{position:static}}";
 
 /// Sorting by a click on a heading; the page is complete without it.
 const SCRIPT: &str = "\

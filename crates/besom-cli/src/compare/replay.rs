@@ -21,6 +21,7 @@ pub(crate) struct Row {
     pub(crate) rate: f64,
     /// At the end, with all repairs.
     pub(crate) bits_per_key: f64,
+    /// What operations work in, whatever the size of the filter: no part of the bits per key.
     pub(crate) working_bits: usize,
     pub(crate) queries: u64,
     pub(crate) absent: u64,
@@ -52,6 +53,10 @@ impl Row {
     /// Everything that goes to the store: look-ups, and what repairs read there.
     pub(crate) fn store_reads(&self) -> u64 {
         self.lookups + self.remote_reads
+    }
+
+    pub(crate) fn working_kbit(&self) -> f64 {
+        self.working_bits as f64 / 1000.0
     }
 
     pub(crate) fn queries_per_second(&self) -> f64 {
@@ -256,7 +261,7 @@ impl Arena<'_> {
     }
 }
 
-fn false_negative(name: &str, key: &[u8]) -> Failure {
+pub(super) fn false_negative(name: &str, key: &[u8]) -> Failure {
     let key = String::from_utf8_lossy(key);
     Failure::contender(
         name,

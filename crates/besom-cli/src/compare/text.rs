@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use super::Report;
 use super::contender::{Plan, Space};
 use super::replay::Row;
 use super::verdict::{Verdict, in_contest};
 use crate::output::{Paint, thousands};
 use crate::table::{Align, Table};
 
-/// The table, the lines over time, the recommendation.
-pub(super) fn render(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> String {
+/// The table, the lines over time, the recommendation, what the product makes of it.
+pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>, paint: Paint) -> String {
+    let &Report { rows, plan, product, .. } = report;
     let mut text = table(rows, plan, verdict, paint).render(paint);
     if rows.iter().any(|row| !in_contest(row, plan)) {
         let bits = if let Space::BitsPerKey(bits) = plan.space { bits } else { 0.0 };
@@ -23,6 +25,9 @@ pub(super) fn render(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint
     text += &lines(rows, verdict, paint);
     if let Some(verdict) = verdict {
         let _ = write!(text, "\n{}\n\n{}\n", paint.bold(&verdict.sentence), indent(&verdict.code));
+    }
+    if let Some(product) = product {
+        let _ = writeln!(text, "\n{}", product.sentence());
     }
     text
 }
@@ -42,6 +47,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
         ("M/s", Align::Right),
         ("M/s alone", Align::Right),
         ("attacked", Align::Right),
+        ("work kbit", Align::Right),
     ]);
     for row in rows {
         let star = if in_contest(row, plan) { "" } else { "*" };
@@ -65,6 +71,7 @@ fn table(rows: &[Row], plan: &Plan, verdict: Option<&Verdict>, paint: Paint) -> 
             format!("{:.2}", row.queries_per_second() / 1e6),
             format!("{:.1}", row.filter_speed / 1e6),
             attacked,
+            format!("{:.0}", row.working_kbit()),
         ]);
     }
     table

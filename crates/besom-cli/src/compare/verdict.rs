@@ -56,7 +56,7 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
 }
 
 /// Fewest store reads first; then who stands up better to the attacker, who is faster, who is smaller.
-fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
+pub(super) fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
     (a.store_reads().cmp(&b.store_reads()))
         .then(a.attack.false_positives.cmp(&b.attack.false_positives))
         .then(b.filter_speed.total_cmp(&a.filter_speed))

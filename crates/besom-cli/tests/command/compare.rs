@@ -93,6 +93,74 @@ fn counts_add_up_and_the_best_is_recommended() {
     }
 }
 
+/// The store that people use, with the filter built from the same numbers, sees what the contest saw.
+#[test]
+fn the_product_meets_the_same_false_positives_as_the_contest() {
+    let folder = Folder::new();
+    data(&folder);
+    let run = |filters: &str, store: &str| {
+        let files = ["compare", "--keys", "keys", "--queries", "queries", "--attack", "10", "--json"];
+        folder.run(&[&files[..], &["--filters", filters, "--store", store]].concat()).code(0).json()
+    };
+    for filter in [
+        "telescoping",
+        "extension",
+        "broom",
+        "cuckooing",
+        "swapping",
+        "cyclic-1",
+        "cyclic-2",
+        "cyclic-3",
+        "adaptive-bloom",
+        "cascade",
+    ] {
+        let json = run(filter, "redb");
+        let (row, product) = (&json["filters"][0], &json["redb_store"]);
+        assert_eq!(product["filter"], filter);
+        for field in ["queries", "false_positives", "adaptations"] {
+            assert_eq!(product[field], row[field], "{filter}, {field}: {json}");
+        }
+        assert!(product["queries_per_second"].as_f64().unwrap() > 0.0);
+    }
+    // The best of those that it takes; nothing where it takes none, or where no disk is wanted.
+    assert_eq!(run("bloom,telescoping,whitelist", "redb")["redb_store"]["filter"], "telescoping");
+    assert!(run("bloom,whitelist", "redb")["redb_store"].is_null());
+    assert!(run("bloom,telescoping", "memory")["redb_store"].is_null());
+    assert_eq!(folder.names(), ["keys", "queries"], "nothing stays behind");
+}
+
+/// A small filter of the cuckoo family: what it works in is shown, and not counted as bits of its keys.
+#[test]
+fn working_memory_stands_apart() {
+    let folder = Folder::new();
+    folder.lines("keys", (0..500).map(|number| format!("key-{number}")));
+    folder.lines("queries", (0..1000).map(|number| format!("q-{number}")));
+    let files = [
+        "compare",
+        "--keys",
+        "keys",
+        "--queries",
+        "queries",
+        "--filters",
+        "cuckooing,bloom",
+        "--store",
+        "memory",
+    ];
+    let json = folder.run(&[&files[..], &["--json"]].concat()).code(0).json();
+    let working = json["filters"][0]["working_bits"].as_u64().unwrap();
+    assert!(working > 1000, "{json}");
+    assert!(json["filters"][0]["bits_per_key"].as_f64().unwrap() <= 12.0, "{json}");
+    assert_eq!(json["filters"][1]["working_bits"], 0);
+    let text = folder.run(&files).code(0).out;
+    let cells = |name: &str| -> Vec<&str> {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().collect()
+    };
+    assert!(cells("filter").contains(&"kbit"), "{text}");
+    assert_eq!(cells("cuckooing").last().unwrap(), &format!("{:.0}", working as f64 / 1000.0));
+    assert_eq!(cells("bloom").last().unwrap(), &"0");
+}
+
 /// The same seed, the same counts: on another store as well.
 #[test]
 fn counts_follow_from_the_seed() {

@@ -31,6 +31,7 @@ fn the_page_is_whole_and_needs_nothing_else() {
     assert!(page.contains("&lt;keys&gt;") && !page.contains("<keys>"));
     assert_eq!(page.matches("<figure>").count(), 4);
     assert_eq!(page.matches("<tr").count(), 4, "a heading and three filters");
+    assert!(page.contains("working memory, kbit") && page.contains("In besom_store::RedbStore"), "{page}");
     assert!(!page.contains("NaN") && !page.contains("inf\""));
     assert_eq!(folder.names(), ["<keys>", "page.html", "queries"]);
 }

@@ -113,6 +113,23 @@ fn an_interrupt_shows_what_was_measured_so_far() {
     assert_eq!(folder.names(), ["keys", "page.html", "queries"]);
 }
 
+/// An interrupt after the contest, while the best filter is tried in a store: the contest is shown, the store's file is gone.
+#[test]
+fn an_interrupt_of_the_last_part_leaves_the_contest() {
+    let folder = Folder::new();
+    data(&folder, 2_000_000);
+    let run = ["compare", "--keys", "keys", "--queries", "queries", "--filters", "telescoping"];
+    let (mut child, mut screen) = on_terminal(&folder, &run);
+    assert!(screen.until("RedbStore"), "{}", screen.text);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let text = screen.rest();
+    // It may have been done before the interrupt came.
+    let done = text.contains("In besom_store::RedbStore");
+    assert_eq!(child.wait().unwrap().code(), Some(if done { 0 } else { 130 }), "{text}");
+    assert!(text.contains("Useless look-ups") && !text.contains("panicked"), "{text}");
+    assert_eq!(folder.names(), ["keys", "queries"]);
+}
+
 /// An interrupt while a filter is built or input is awaited.
 #[test]
 fn an_interrupt_leaves_no_half_written_file() {

@@ -1,5 +1,6 @@
 //! 004: the bits that repairs take up, over time.
 
+use super::space::{working_cell, working_column};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
 use crate::subject::{Spec, build, registry};
@@ -54,7 +55,7 @@ fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Poin
         points.push(
             Point::new(filter, stop, run)
                 .with("adaptivity bits", stats.adaptivity_bits as f64 / keys as f64)
-                .with("bits", stats.bits_per_key())
+                .with_space(&stats)
                 .with("queries", asked as f64 / keys as f64)
                 .with("resets", stats.resets as f64)
                 .with("spills", stats.spills as f64),
@@ -114,9 +115,8 @@ fn plot(points: &Points, value: &str, id: &str, title: &str, label: &str) -> Plo
 fn table(points: &Points) -> Table {
     let mut columns = vec![Column::text("filter")];
     columns.extend(STOPS.iter().map(|stop| Column::number(format!("after {}", compact(*stop)))));
-    columns.push(Column::number("bits a key at the end"));
-    columns.push(Column::number("queries a key"));
-    columns.push(Column::number("resets"));
+    columns.extend([Column::number("bits a key at the end"), working_column()]);
+    columns.extend(["queries a key", "resets"].map(Column::number));
     let mut table =
         Table::new("Adaptivity bits per key after so many repaired false positives per key", columns);
     for series in points.series("") {
@@ -125,7 +125,8 @@ fn table(points: &Points) -> Table {
             |stop: f64| points.mean("", series, stop, "adaptivity bits").map(compact).unwrap_or_default();
         row.extend(STOPS.iter().map(|stop| cell(*stop)));
         let end = |value: &str| points.curve("", series, value).last().map(|(_, last)| compact(last.mean));
-        row.extend(["bits", "queries", "resets"].map(|value| end(value).unwrap_or_default()));
+        let end = |value: &str| end(value).unwrap_or_default();
+        row.extend([end("bits"), working_cell(points, "", series), end("queries"), end("resets")]);
         table.row(row);
     }
     table

@@ -2,8 +2,9 @@
 
 use besom::game::Rules;
 
-use super::contest::{bits_range, bits_table, rate_plot, rate_table};
+use super::contest::{bits_table, rate_plot, rate_table};
 use super::firehose::FILTERS;
+use super::space::bits_range;
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::adversary::{WhittlingRounds, play};
 use crate::report::{Axis, Claim, Section, compact};
@@ -44,7 +45,7 @@ fn measure(setting: &Setting, filter: &'static str, ratio: f64, run: u32) -> Res
             .with("overall rate", outcome.false_positive_rate())
             .with("lookups", outcome.lookups as f64)
             .with("won", f64::from(u8::from(outcome.won)))
-            .with("bits", stats.bits_per_key())
+            .with_space(&stats)
             .with("resets", stats.resets as f64),
     ])
 }

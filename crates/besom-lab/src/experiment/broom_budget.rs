@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use besom::{BroomFilter, BuildError, Ground, dyn_adaptive};
 
 use super::contest::{Contest, list, rate_plot, rate_table, ratios};
-use super::firehose::{Firehose, ratios_of};
+use super::firehose::Firehose;
+use super::space::{working_cell, working_column};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Section, Table, compact};
 use crate::subject::{Spec, Subject};
@@ -60,7 +61,7 @@ impl Experiment for BroomBudget {
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
         let cost = (BUDGETS.len() + 3) as f64 * Firehose::ActiveSet.queries(setting) as f64;
         let mut tasks = Vec::new();
-        for ratio in ratios_of(setting) {
+        for ratio in Firehose::ActiveSet.ratios(setting) {
             for run in 0..setting.repetitions(2, 10) {
                 let setting = setting.clone();
                 tasks.push(Task::new(format!("A/S {ratio}, run {run}"), cost, move || {
@@ -89,13 +90,13 @@ impl Experiment for BroomBudget {
 
 fn adaptivity_table(points: &Points) -> Table {
     let xs = points.xs("");
-    let mut columns = vec![Column::text("filter")];
+    let mut columns = vec![Column::text("filter"), working_column()];
     columns.extend(xs.iter().map(|x| Column::number(format!("A/S {}", compact(*x)))));
     let mut table = Table::new("Adaptivity bits per key / all bits per key at the end", columns);
     for series in points.series("") {
         let mean = |x: f64, value: &str| points.mean("", series, x, value).map(compact).unwrap_or_default();
         let cells = xs.iter().map(|&x| format!("{} / {}", mean(x, "adaptivity bits"), mean(x, "bits")));
-        table.row(std::iter::once(series.to_owned()).chain(cells));
+        table.row([series.to_owned(), working_cell(points, "", series)].into_iter().chain(cells));
     }
     table
 }

@@ -1,5 +1,6 @@
 //! Filters side by side: the same keys stored, the same queries asked, every false positive reported.
 
+use super::space::{space_cells, space_columns, working_cell, working_column};
 use super::{Point, Points, TaskError};
 use crate::report::{Axis, Column, Line, Plot, Table, compact, with_interval};
 use crate::stats::Summary;
@@ -75,7 +76,7 @@ impl Contest {
                     .with("false positives", false_positives as f64)
                     .with("queries", self.queries as f64)
                     .with("keys", self.stored.len() as f64)
-                    .with("bits", stats.bits_per_key())
+                    .with_space(&stats)
                     .with("adaptivity bits", stats.adaptivity_bits as f64 / stats.items.max(1) as f64)
                     .with("resets", stats.resets as f64)
                     .with("spills", stats.spills as f64)
@@ -101,14 +102,16 @@ fn rates(points: &Points, panel: &str, series: &str) -> Vec<(f64, Summary)> {
     points.curve(panel, series, "rate").into_iter().map(|(x, rate)| (x, cut(rate))).collect()
 }
 
-/// A table of false-positive rates: one row per filter, with its bits per key.
+/// A table of false-positive rates: one row per filter, with what it takes.
 pub(super) fn rate_table(points: &Points, panel: &str, caption: &str, x: &str) -> Table {
     let xs = points.xs(panel);
-    let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
+    let mut columns = vec![Column::text("filter")];
+    columns.extend(space_columns());
     columns.extend(xs.iter().map(|value| Column::number(format!("{x} {}", compact(*value)))));
     let mut table = Table::new(caption, columns);
     for series in points.series(panel) {
-        let mut row = vec![series.to_owned(), bits_range(points, panel, series)];
+        let mut row = vec![series.to_owned()];
+        row.extend(space_cells(points, panel, series));
         row.extend(xs.iter().map(|&x| {
             points.summary(panel, series, x, "rate").map_or_else(String::new, |rate| with_interval(&rate))
         }));
@@ -120,26 +123,15 @@ pub(super) fn rate_table(points: &Points, panel: &str, caption: &str, x: &str) -
 /// A table of the bits per key behind those rates, for filters whose memory grows as they adapt.
 pub(super) fn bits_table(points: &Points, panel: &str, x: &str) -> Table {
     let xs = points.xs(panel);
-    let mut columns = vec![Column::text("filter")];
+    let mut columns = vec![Column::text("filter"), working_column()];
     columns.extend(xs.iter().map(|value| Column::number(format!("{x} {}", compact(*value)))));
     let mut table = Table::new("Bits a key at the end of the run, side tables included", columns);
     for series in points.series(panel) {
         let cell = |x: f64| points.mean(panel, series, x, "bits").map(compact).unwrap_or_default();
-        table.row([series.to_owned()].into_iter().chain(xs.iter().map(|x| cell(*x))));
+        let beside = [series.to_owned(), working_cell(points, panel, series)];
+        table.row(beside.into_iter().chain(xs.iter().map(|x| cell(*x))));
     }
     table
-}
-
-/// The bits a key of a filter: one number, or the smallest and the largest if they differ visibly.
-pub(super) fn bits_range(points: &Points, panel: &str, series: &str) -> String {
-    let here = |point: &&Point| point.panel == panel && point.series == series;
-    let bits = points.all().iter().filter(here).filter_map(|point| point.values.get("bits").copied());
-    let (low, high) = bits.fold((f64::INFINITY, 0_f64), |(low, high), bits| (low.min(bits), high.max(bits)));
-    match (compact(low), compact(high)) {
-        _ if low > high => String::new(),
-        (low, high) if low == high => low,
-        (low, high) => format!("{low} to {high}"),
-    }
 }
 
 /// At each x of a panel that `wanted` accepts: the mean of one series over the smallest mean of the `rivals`, and

@@ -36,7 +36,7 @@ pub(super) fn play_all(
         .with("lookups", lookups as f64)
         .with("false positives", forced as f64)
         .with("bits", bits / games.max(1) as f64)
-        .with("working", working as f64))
+        .with_working(working))
 }
 
 /// What the games of one place came to.

@@ -17,6 +17,7 @@ mod point;
 mod remote_accesses;
 mod repaired_space;
 mod setting;
+mod space;
 mod support_traces;
 mod sustained;
 mod telescoping_traces;

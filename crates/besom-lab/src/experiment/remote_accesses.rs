@@ -2,6 +2,7 @@
 
 use besom::testing::Accesses;
 
+use super::space::{space_columns, working_cell};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Claim, Column, Section, Table, compact};
 use crate::subject::{Spec, Subject, build, registry};
@@ -43,7 +44,7 @@ fn point(
         .with("reads", per(after.reads, before.reads))
         .with("writes", per(after.writes, before.writes))
         .with("changes", per(after.changes, before.changes))
-        .with("bits", subject.stats().bits_per_key())
+        .with_space(&subject.stats())
 }
 
 fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Point>, TaskError> {
@@ -132,14 +133,15 @@ impl Experiment for RemoteAccess {
 }
 
 fn table(points: &Points) -> Table {
-    let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
+    let mut columns = vec![Column::text("filter")];
+    columns.extend(space_columns());
     columns.extend(
         OPERATIONS.map(|operation| Column::number(operation.to_owned() + ": reads + writes (changes)")),
     );
     let mut table = Table::new("Remote accesses per operation", columns);
     for series in points.series("") {
         let bits = points.mean("", series, 3.0, "bits").map(compact).unwrap_or_default();
-        let mut row = vec![series.to_owned(), bits];
+        let mut row = vec![series.to_owned(), bits, working_cell(points, "", series)];
         row.extend((0..OPERATIONS.len()).map(|operation| {
             let mean = |value| points.mean("", series, operation as f64, value);
             match (mean("reads"), mean("writes"), mean("changes")) {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use besom::{Adaptive, ExtensionFilter, Ground, MemoryRemote, Overflow, TelescopingFilter};
 
 use self::strangers::{Chosen, Cut, Kind, Strangers};
+use super::space::{working_cell, working_column};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
 
@@ -104,7 +105,7 @@ fn measure<F: Adaptive<Hasher = Chosen>>(
         let strings = if kind.extends() { values.iter().sum::<u32>() } else { 0 };
         points.push(
             point(stop)
-                .with("bits", stats.bits_per_key())
+                .with_space(&stats)
                 .with("entropy", entropy(values.iter().copied()) + f64::from(strings) / keys as f64)
                 .with("resets", stats.resets as f64)
                 .with("spilled", stats.spills as f64),
@@ -176,7 +177,7 @@ impl Experiment for RepairedSpace {
             section = section.plot(plot(points, remainder));
         }
         section
-            .table(table(points, "bits", "Bits per key after so many repairs per key"))
+            .table(bits_table(points))
             .table(table(
                 points,
                 "entropy",
@@ -205,6 +206,19 @@ fn plot(points: &Points, remainder: u32) -> Plot {
         plot.line(Line::exact(format!("{}: fresh + entropy", kind.name()), line));
     }
     plot
+}
+
+/// The bits per key, and what operations work in beside them.
+fn bits_table(points: &Points) -> Table {
+    let mut table = table(points, "bits", "Bits per key after so many repairs per key");
+    table.columns.push(working_column());
+    let places = REMAINDERS.map(panel);
+    let rows =
+        places.iter().flat_map(|panel| points.series(panel).into_iter().map(move |name| (panel, name)));
+    for (row, (panel, name)) in table.rows.iter_mut().zip(rows) {
+        row.push(working_cell(points, panel, name));
+    }
+    table
 }
 
 fn table(points: &Points, value: &str, caption: &str) -> Table {

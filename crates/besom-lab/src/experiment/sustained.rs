@@ -3,6 +3,7 @@
 use besom::game::Rules;
 
 use super::games::{Tally, play_all};
+use super::space::{space_columns, working_text};
 use super::{Experiment, Points, Setting, Task};
 use crate::adversary::{Attack, gallery};
 use crate::report::{Axis, Claim, Column, Plot, Section, Table, compact};
@@ -127,15 +128,15 @@ fn plot(points: &Points, rules: Rules) -> Plot {
 }
 
 fn matrix(caption: &str, points: &Points, cell: impl Fn(&Tally) -> String) -> Table {
-    let mut columns =
-        vec![Column::text("filter"), Column::number("bits a key"), Column::number("working memory, kbit")];
+    let mut columns = vec![Column::text("filter")];
+    columns.extend(space_columns());
     columns.extend(gallery().map(|attack| Column::number(attack.name)));
     let mut table = Table::new(caption, columns);
     for entry in players() {
         let tallies = gallery().map(|attack| Tally::of(points, attack.name, entry.name, 0.0));
-        let sizes = |tally: &Tally| (tally.bits, tally.working / 1000.0);
+        let sizes = |tally: &Tally| (tally.bits, tally.working);
         let Some((bits, working)) = tallies.iter().flatten().next().map(sizes) else { continue };
-        let mut row = vec![entry.name.to_owned(), compact(bits), compact(working)];
+        let mut row = vec![entry.name.to_owned(), compact(bits), working_text(working)];
         row.extend(tallies.iter().map(|tally| tally.as_ref().map_or_else(|| "–".to_owned(), &cell)));
         table.row(row);
     }

@@ -4,6 +4,7 @@ use besom::game::Rules;
 use besom::{CuckooingFilter, CyclicFilter, SwappingFilter, dyn_adaptive};
 
 use super::games::{Tally, play_all};
+use super::space::{space_columns, working_text};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::adversary::{PersistentQuery, UnfixableSet};
 use crate::random::Random;
@@ -313,15 +314,9 @@ fn first_table(points: &Points) -> Table {
 }
 
 fn games_table(points: &Points, panel: &str, x: &str, caption: &str) -> Table {
-    let columns = vec![
-        Column::text("filter"),
-        Column::number(x),
-        Column::number("bits a key"),
-        Column::number("games"),
-        Column::number("won"),
-        Column::number("share won"),
-        Column::number("look-ups a game"),
-    ];
+    let mut columns = vec![Column::text("filter"), Column::number(x)];
+    columns.extend(space_columns());
+    columns.extend(["games", "won", "share won", "look-ups a game"].map(Column::number));
     let mut table = Table::new(caption, columns);
     for series in points.series(panel) {
         for at in points.xs(panel) {
@@ -331,6 +326,7 @@ fn games_table(points: &Points, panel: &str, x: &str, caption: &str) -> Table {
                 series.to_owned(),
                 compact(at),
                 compact(tally.bits),
+                working_text(tally.working),
                 tally.games.to_string(),
                 tally.wins.to_string(),
                 format!("{} [{}, {}]", compact(rate.mean), compact(rate.low), compact(rate.high)),

@@ -6,7 +6,7 @@ use std::time::Instant;
 use besom::testing::NullRemote;
 use besom::{DynFilterError, MemoryRemote, Remote};
 
-use super::contest::bits_range;
+use super::space::{space_cells, space_columns};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact, with_interval};
 use crate::subject::{Spec, Subject, find};
@@ -66,7 +66,8 @@ fn measure<R: Remote + Default>(
         })?;
         let point = Point::new(filter, load, run).in_panel("query").with("speed", speed);
         let point = point.with("rate", found as f64 / asked.len() as f64);
-        points.push(point.with("bits", subject.stats().bits as f64 / most as f64));
+        let stats = subject.stats();
+        points.push(point.with("bits", stats.bits as f64 / most as f64).with_working(stats.working_bits));
     }
     Ok(points)
 }
@@ -149,11 +150,13 @@ fn plot(points: &Points, panel: &str, id: &str, title: &str) -> Plot {
 }
 
 fn table(points: &Points, panel: &str, caption: &str) -> Table {
-    let mut columns = vec![Column::text("filter"), Column::number("bits a key")];
+    let mut columns = vec![Column::text("filter")];
+    columns.extend(space_columns());
     columns.extend(LOADS.map(|load| Column::number(format!("load {load}"))));
     let mut table = Table::new(caption, columns);
     for series in points.series(panel) {
-        let mut row = vec![series.to_owned(), bits_range(points, "query", series)];
+        let mut row = vec![series.to_owned()];
+        row.extend(space_cells(points, "query", series));
         let cell = |load| points.summary(panel, series, load, "speed").map(|speed| with_interval(&speed));
         row.extend(LOADS.map(|load| cell(load).unwrap_or_default()));
         table.row(row);

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use besom::{Adaptive, ExtensionFilter, MemoryRemote, TelescopingFilter};
 
+use super::space::{working_cell, working_column};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::random::Random;
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
@@ -95,7 +96,7 @@ impl<F: Adaptive> Service<F> {
         let (repairs, seconds) = (std::mem::take(&mut self.repairs), std::mem::take(&mut self.seconds));
         let speed = if repairs == 0 { 0.0 } else { repairs as f64 / seconds / 1e3 };
         Ok(Point::new(filter, turnover as f64, run)
-            .with("bits", stats.bits_per_key())
+            .with_space(&stats)
             .with("spilled", 1_000.0 * stats.spills as f64 / stats.items as f64)
             .with("positive", positive)
             .with("negative", negative)
@@ -185,7 +186,7 @@ impl Experiment for Turnovers {
 fn table(points: &Points) -> Table {
     let mut columns = vec![Column::text("filter"), Column::number("turnovers")];
     columns.extend(VALUES.map(|(_, label)| Column::number(label)));
-    columns.push(Column::number("repairs per key in the last turnover"));
+    columns.extend([Column::number("repairs per key in the last turnover"), working_column()]);
     let mut table = Table::new("Space and speed over time", columns);
     for name in points.series("") {
         for turnover in (0..=TURNOVERS).step_by(10) {
@@ -193,7 +194,7 @@ fn table(points: &Points) -> Table {
                 |value: &str| points.mean("", name, turnover as f64, value).map(compact).unwrap_or_default();
             let mut row = vec![name.to_owned(), turnover.to_string()];
             row.extend(VALUES.map(|(value, _)| cell(value)));
-            row.push(cell("repairs per key"));
+            row.extend([cell("repairs per key"), working_cell(points, "", name)]);
             table.row(row);
         }
     }

@@ -1,12 +1,10 @@
 //! One page for a whole run: everything inside it, nothing loaded from elsewhere.
 
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
 use serde::Serialize;
 
-use super::svg::{FIGURE_STYLE, escape, render, render_figure};
+use super::svg::{FIGURE_STYLE, escape, render_figure};
 use super::{Claim, Column, Section, Table, Verdict};
 
 /// A whole run, ready to be written.
@@ -24,7 +22,8 @@ impl Page {
     /// The table that a run ends with: every claim, what was measured, whether the two agree.
     #[must_use]
     pub fn verdicts(&self) -> Table {
-        let columns = ["experiment", "the paper claims", "measured", "agrees", "reason or remark"];
+        let agrees = format!("agrees{}", self.scope());
+        let columns = ["experiment", "the paper claims", "measured", &agrees, "reason or remark"];
         let mut table = Table::new("Claims", columns.map(Column::text).to_vec());
         for (name, _, section) in &self.sections {
             for claim in &section.claims {
@@ -44,17 +43,32 @@ impl Page {
             .map(|verdict| claims().filter(|claim| claim.verdict == verdict).count())
     }
 
-    /// The run as JSON: facts, tables, plots and claims of each experiment.
+    /// How many claims agree, disagree and are open, in a sentence that says at which size.
+    #[must_use]
+    pub fn tally_sentence(&self) -> String {
+        let [agree, disagree, open] = self.tally();
+        format!("{agree} claims agree, {disagree} disagree{}, {open} open.", self.scope())
+    }
+
+    /// What every word about claims needs beside it: they are about the papers' sizes.
+    fn scope(&self) -> &'static str {
+        if self.is_quick() { " at this size" } else { "" }
+    }
+
+    /// The run as JSON: facts, tables, plots and claims of each experiment, and at which size claims were looked at.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
+        let scope = if self.is_quick() { "at this size" } else { "at the paper's size" };
         let entry = |(name, title, section): &'_ (String, String, Section)| {
             let Section { tables, plots, claims, notes } = section;
-            serde_json::json!(Entry { name, title, notes, tables, plots, claims })
+            serde_json::json!(Entry { name, title, notes, tables, plots, scope, claims })
         };
+        let [agree, disagree, open] = self.tally();
         let facts: serde_json::Map<_, _> =
             self.facts.iter().map(|(what, value)| (what.clone(), value.clone().into())).collect();
         serde_json::json!({
             "facts": facts,
+            "claims": { "agree": agree, "disagree": disagree, "open": open, "scope": scope },
             "experiments": self.sections.iter().map(entry).collect::<Vec<_>>(),
             "failures": self.failures,
         })
@@ -63,28 +77,25 @@ impl Page {
     /// The page itself: a summary by paper and the plots first, what does not hold next, every number behind.
     #[must_use]
     pub fn to_html(&self) -> String {
-        let [agree, disagree, open] = self.tally();
         let mut html = format!(
             concat!(
                 "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
                 "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n",
                 "<title>besom lab</title>\n<style>{page}{figures}{style}</style>\n</head>\n<body>\n<main>\n",
-                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{agree} claims agree, {disagree} disagree, {open} open.{size}</p>\n"
+                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{tally}{size}</p>\n"
             ),
             page = PAGE_STYLE,
             figures = FIGURE_STYLE,
             style = STYLE,
-            agree = agree,
-            disagree = disagree,
-            open = open,
+            tally = self.tally_sentence(),
             size = if self.is_quick() { AT_THIS_SIZE } else { "" }
         );
         self.write_summary(&mut html);
         self.write_gallery(&mut html);
         self.write_failing(&mut html);
         for (name, title, section) in &self.sections {
-            write_section(&mut html, name, title, section);
+            write_section(&mut html, name, title, section, self.scope());
         }
         self.write_verdicts(&mut html);
         self.write_facts(&mut html);
@@ -116,7 +127,8 @@ impl Page {
             }
             let _ = writeln!(
                 html,
-                "</th><td class=\"n yes\">{agree}</td><td class=\"n no\">{disagree}</td><td class=\"n open\">{open}</td><td>{}</td></tr>",
+                "</th><td class=\"n yes\" data-label=\"agree\">{agree}</td><td class=\"n no\" data-label=\"do not\">{disagree}</td>\
+                 <td class=\"n open\" data-label=\"open\">{open}</td><td>{}</td></tr>",
                 escape(paper.meaning)
             );
         }
@@ -143,10 +155,9 @@ impl Page {
                 .flat_map(|(name, _, section)| section.claims.iter().map(move |claim| (name, claim)));
             claims.filter(|(_, claim)| claim.verdict == Verdict::Disagrees)
         };
-        let size = if self.is_quick() { " at this size" } else { "" };
-        let _ = writeln!(html, "<h2 id=\"failing\">What does not hold{size}</h2>");
+        let _ = writeln!(html, "<h2 id=\"failing\">What does not hold{}</h2>", self.scope());
         if failing().next().is_none() {
-            html.push_str("<p>Everything that was measured agrees.</p>\n");
+            let _ = writeln!(html, "<p>Everything that was measured agrees{}.</p>", self.scope());
             return;
         }
         html.push_str("<ul class=\"failing\">\n");
@@ -183,7 +194,7 @@ impl Page {
             "<section id=\"claims\"><h2>All claims</h2>\n<details><summary>The whole table</summary>\n",
         );
         html.push_str("<div class=\"wide\"><table><thead><tr><th>experiment</th><th>the paper claims</th>");
-        html.push_str("<th>measured</th><th>agrees</th></tr></thead><tbody>\n");
+        let _ = writeln!(html, "<th>measured</th><th>agrees{}</th></tr></thead><tbody>", self.scope());
         for (name, _, section) in &self.sections {
             for claim in &section.claims {
                 let _ = write!(html, "<tr><td><a href=\"#{0}\">{0}</a></td>", escape(name));
@@ -249,27 +260,12 @@ struct Entry<'a> {
     notes: &'a [String],
     tables: &'a [Table],
     plots: &'a [super::Plot],
+    /// At which size the claims were looked at.
+    scope: &'a str,
     claims: &'a [Claim],
 }
 
-/// Writes `report.html`, `report.json` and every plot as `plots/EXPERIMENT-PLOT.svg` into a folder.
-///
-/// # Errors
-///
-/// When the folder cannot be written.
-pub fn write_page(page: &Page, folder: &Path) -> io::Result<()> {
-    let plots = folder.join("plots");
-    std::fs::create_dir_all(&plots)?;
-    for (name, _, section) in &page.sections {
-        for plot in section.plots.iter().filter(|plot| !plot.is_empty()) {
-            std::fs::write(plots.join(format!("{name}-{}.svg", plot.id)), render(plot))?;
-        }
-    }
-    std::fs::write(folder.join("report.json"), serde_json::to_string_pretty(&page.to_json())?)?;
-    std::fs::write(folder.join("report.html"), page.to_html())
-}
-
-fn write_section(html: &mut String, name: &str, title: &str, section: &Section) {
+fn write_section(html: &mut String, name: &str, title: &str, section: &Section, scope: &str) {
     let _ =
         writeln!(html, "<section id=\"{0}\"><h2>{1} <small>{0}</small></h2>", escape(name), escape(title));
     for note in &section.notes {
@@ -285,7 +281,7 @@ fn write_section(html: &mut String, name: &str, title: &str, section: &Section) 
     html.push_str("</details>\n");
     if !section.claims.is_empty() {
         html.push_str("<div class=\"wide\"><table><thead><tr><th>the paper claims</th><th>measured</th>");
-        html.push_str("<th>agrees</th></tr></thead><tbody>\n");
+        let _ = writeln!(html, "<th>agrees{scope}</th></tr></thead><tbody>");
         for claim in &section.claims {
             html.push_str("<tr>");
             write_claim_cells(html, claim);
@@ -331,7 +327,8 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What all pages have in common: for phones, desks and paper, light and dark.
+/// What all pages have in common: for phones, desks and paper, light and dark. On paper nothing scrolls, so nothing may need to;
+/// three plots fit on a page.
 pub const PAGE_STYLE: &str = "\
 :root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef}\
 @media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
@@ -343,8 +340,12 @@ main{max-width:1180px;margin:0 auto;padding:1rem}h1{font-size:1.7rem;line-height
 table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{padding:.4em .7em;border-bottom:1px solid var(--line)}\
 tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1rem}\
-@media print{main{max-width:none}table{font-size:.7rem}.plots{display:block}figure{break-inside:avoid;margin-bottom:1em}}";
+@media print{@page{margin:13mm}html{font-size:13px}body{font-size:1rem}main{max-width:none;padding:0}table{font-size:.8rem}\
+.wide{overflow:visible}tr{break-inside:avoid}h1,h2,summary,figcaption{break-after:avoid}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
+.plots{display:block}.plots figure{break-inside:avoid;max-width:13.5cm;margin:0 0 .8em}}";
 
+/// What only this page has. On a phone a row of the summary becomes a paragraph; what is folded on the screen stays away from paper,
+/// with its heading.
 const STYLE: &str = "\
 .tally{font-size:1.15rem;max-width:60em}h2{margin:2em 0 .5em;font-size:1.3rem}h2 small{font:13px monospace;color:var(--soft)}\
 th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5em .7em}\
@@ -352,7 +353,11 @@ th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600
 .papers td:last-child{min-width:16em}.run{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}\
 .run dt{color:var(--soft)}.run dd{margin:0;font-family:monospace;overflow-wrap:anywhere}\
 .verdict{font-weight:600}.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--soft)}.reason{color:var(--soft)}\
-.failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}";
+.failure{color:var(--bad)}.failing li{margin:.6em 0;max-width:75em;overflow-wrap:anywhere}summary{cursor:pointer;color:var(--soft)}\
+@media screen and (max-width:640px){.papers thead{display:none}.papers tr{display:flex;flex-wrap:wrap;gap:.2em 1.4em;padding:.6em .7em;\
+border-bottom:1px solid var(--line)}.papers tr>*{border:0;padding:0}.papers th,.papers td:last-child{flex-basis:100%}\
+.papers td.n::before{content:attr(data-label) ' '}}\
+@media print{details:not([open]),#claims:has(details:not([open])){display:none}.n{white-space:normal}.run{break-inside:avoid}}";
 
 #[cfg(test)]
 mod tests {
@@ -389,8 +394,7 @@ mod tests {
     /// A reader sees what came out before the wall of claims, and what does not hold without looking for it.
     #[test]
     fn the_summary_and_the_plots_come_first() {
-        let mut page = page();
-        let html = page.to_html();
+        let html = page().to_html();
         let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
         assert!(place("class=\"papers\"") < place("id=\"plots\""));
         assert!(place("id=\"plots\"") < place("id=\"failing\""));
@@ -399,8 +403,28 @@ mod tests {
         let failing = &html[place("id=\"failing\"")..place("<section id=\"000-test\"")];
         assert!(failing.contains("<q>two</q> Measured: 3.") && failing.contains("Why: odd."), "{failing}");
         assert!(!failing.contains("<q>one</q>") && !html.contains("at this size"));
+    }
+
+    /// Claims are about the papers' sizes: wherever a smaller run speaks of them, it says so.
+    #[test]
+    fn a_small_run_says_at_this_size() {
+        let mut page = page();
+        assert!(
+            !page.to_html().contains("at this size") && !page.verdicts().to_string().contains("at this size")
+        );
+        assert_eq!(page.tally_sentence(), "1 claims agree, 1 disagree, 1 open.");
+        assert_eq!(page.to_json()["claims"]["scope"], "at the paper's size");
         page.facts.push(("size".into(), "quick".into()));
-        assert!(page.to_html().contains("What does not hold at this size"));
+        let html = page.to_html();
+        assert!(html.contains("1 claims agree, 1 disagree at this size, 1 open."), "{html}");
+        assert!(html.contains("What does not hold at this size"));
+        // The table of the experiment and that of all claims.
+        assert_eq!(html.matches("<th>agrees at this size</th>").count(), 2);
+        assert!(page.verdicts().to_string().contains("agrees at this size"));
+        let json = page.to_json();
+        let claims = serde_json::json!({ "agree": 1, "disagree": 1, "open": 1, "scope": "at this size" });
+        assert_eq!(json["claims"], claims);
+        assert_eq!(json["experiments"][0]["scope"], "at this size");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run leaves behind: tables in the terminal, JSON, SVG plots, one self-contained HTML page.
 
 mod claim;
+mod files;
 mod html;
 mod number;
 mod palette;
@@ -9,7 +10,8 @@ mod svg;
 mod table;
 
 pub use claim::{Claim, Verdict};
-pub use html::{PAGE_STYLE, Page, write_page};
+pub use files::write_page;
+pub use html::{PAGE_STYLE, Page};
 pub use number::{compact, with_interval};
 pub use palette::{Style, style_of};
 pub use plot::{Axis, Dot, Line, Plot, Scale};

@@ -25,6 +25,12 @@ pub enum JournalError {
         /// What happened.
         source: io::Error,
     },
+    /// There is something else where the folder of the run should be.
+    #[error("{path} is no folder; choose another --out")]
+    NoFolder {
+        /// What was given.
+        path: PathBuf,
+    },
     /// It was written with other settings, so that its points do not fit this run.
     #[error(
         "{path} holds a run with {theirs}, this one has {ours}; leave --resume out, or choose another --out"
@@ -87,6 +93,9 @@ impl Journal {
     ) -> Result<(Self, HashMap<(String, String), Vec<Point>>), JournalError> {
         let path = folder.join(FILE);
         let io = |source| JournalError::Io { path: path.clone(), source };
+        if folder.exists() && !folder.is_dir() {
+            return Err(JournalError::NoFolder { path: folder.to_owned() });
+        }
         fs::create_dir_all(folder).map_err(io)?;
         let head = Head {
             version: env!("CARGO_PKG_VERSION").into(),

@@ -1,4 +1,4 @@
-//! One line on the terminal: how far, and how long still.
+//! One line on the terminal: how far, and how long still. Silent where there is no terminal; the journal tells as much there.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,23 +11,16 @@ pub struct Progress {
     cost: f64,
     spent: f64,
     start: Instant,
-    last: Instant,
     current: String,
-    /// On a terminal the line is rewritten in place; elsewhere a new one appears now and then.
-    terminal: bool,
     shown: bool,
 }
 
-/// How often a line appears where it cannot be rewritten.
-const PAUSE: Duration = Duration::from_secs(15);
-
 impl Progress {
-    /// Nothing done yet of so many tasks of so much cost together.
+    /// Nothing done yet of so many tasks of so much cost together. Shown if that is `wanted` and there is a terminal.
     #[must_use]
-    pub fn new(tasks: usize, cost: f64, shown: bool) -> Self {
-        let (start, terminal) = (Instant::now(), io::stderr().is_terminal());
-        let current = String::new();
-        Self { tasks, done: 0, cost, spent: 0.0, start, last: start, current, terminal, shown }
+    pub fn new(tasks: usize, cost: f64, wanted: bool) -> Self {
+        let shown = wanted && io::stderr().is_terminal();
+        Self { tasks, done: 0, cost, spent: 0.0, start: Instant::now(), current: String::new(), shown }
     }
 
     /// A task has begun.
@@ -45,20 +38,19 @@ impl Progress {
 
     /// Ends the line.
     pub fn done(&mut self) {
-        if self.shown && self.terminal {
+        if self.shown {
             let _ = writeln!(io::stderr());
         }
     }
 
-    fn show(&mut self) {
-        if !self.shown || !self.terminal && self.last.elapsed() < PAUSE {
+    fn show(&self) {
+        if !self.shown {
             return;
         }
-        self.last = Instant::now();
         let line = self.line(self.start.elapsed());
         let mut stderr = io::stderr().lock();
         // A terminal that has gone away is no reason to stop measuring.
-        let _ = if self.terminal { write!(stderr, "\r\x1b[K{line}") } else { writeln!(stderr, "{line}") };
+        let _ = write!(stderr, "\r\x1b[K{line}");
         let _ = stderr.flush();
     }
 

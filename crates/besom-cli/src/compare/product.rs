@@ -1,0 +1,194 @@
+//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with data, reverse map and filter in one
+//! store on disk.
+//!
+//! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters cannot be
+//! put into that store. There the reverse map of our filters lies in memory, so their reads of it are counted but cost no time.
+//! Here everything is paid for.
+
+use std::time::{Duration, Instant};
+
+use besom::{
+    AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooingFilter, CyclicFilter, ExtensionFilter,
+    Ground, QuotientFilter, SwappingFilter, TelescopingFilter,
+};
+use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
+use serde::Serialize;
+
+use super::contender::{LOAD, Plan};
+use super::queries::Chunk;
+use super::replay::{Arena, Row, false_negative};
+use super::store::CACHE;
+use crate::error::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::thousands;
+
+/// What came of a filter in a [`RedbStore`]. Counts are the store's own.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Product {
+    pub(crate) filter: &'static str,
+    bits_per_key: f64,
+    queries: u64,
+    pub(crate) false_positives: u64,
+    adaptations: u64,
+    /// Look-ups and reads of the reverse map together.
+    store_reads: u64,
+    /// Of the reverse map, by repairs.
+    remote_reads: u64,
+    queries_per_second: f64,
+    insertions_per_second: f64,
+}
+
+impl Product {
+    /// What it comes to, in a sentence.
+    pub(super) fn sentence(&self) -> String {
+        format!(
+            "In besom_store::RedbStore, with the data and the reverse map of {} in one file, it had {} false positives and {} store \
+             reads per million queries, at {:.2} million queries a second ({:.2} million insertions).",
+            self.filter,
+            thousands(self.false_positives),
+            thousands((self.store_reads as f64 * 1e6 / self.queries.max(1) as f64) as u64),
+            self.queries_per_second / 1e6,
+            self.insertions_per_second / 1e6
+        )
+    }
+}
+
+/// The best of the filters that a [`RedbStore`] takes: of those that adapt, all but the one without a reverse map.
+pub(super) fn choose<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<&'r Row> {
+    rows.filter(|row| row.adaptive && row.entry_name != "whitelist")
+        .min_by(|a, b| super::verdict::order(a, b))
+}
+
+/// Keys in one transaction, and the bytes after which there are no more: a megabyte a key must not add up.
+const GROUP: usize = 1 << 16;
+const GROUP_BYTES: usize = 1 << 24;
+
+impl Arena<'_> {
+    /// Tries the filter of a row in a [`RedbStore`], built as it was. `None` if it was interrupted.
+    pub(super) fn in_product(
+        &self,
+        row: &Row,
+        plan: &Plan,
+        progress: &mut dyn FnMut(&str, u64),
+    ) -> Outcome<Option<Product>> {
+        let (rate, keys, seed) = (row.rate, plan.keys, plan.seed);
+        macro_rules! within {
+            ($filter:ty $(, $load:expr $(, $ground:ident)?)?) => {
+                self.tried(row.entry_name, progress, move |more| {
+                    let builder = <$filter>::builder().capacity(more.max(keys)).false_positive_rate(rate);
+                    builder.seed(seed)$(.max_load($load)$(.ground(Ground::$ground))?)?.build()
+                })
+            };
+        }
+        match row.entry_name {
+            "telescoping" => within!(TelescopingFilter, LOAD),
+            "extension" => within!(ExtensionFilter, LOAD),
+            "extension-quotient" => within!(ExtensionFilter, LOAD, Quotient),
+            "extension-bins" => within!(ExtensionFilter, LOAD, Bins),
+            // Built for a load of 0.90.
+            "broom" => within!(BroomFilter, LOAD.min(0.90)),
+            "broom-quotient" => within!(BroomFilter, LOAD.min(0.90), Quotient),
+            "broom-bins" => within!(BroomFilter, LOAD.min(0.90), Bins),
+            "cuckooing" => within!(CuckooingFilter, LOAD),
+            "swapping" => within!(SwappingFilter, LOAD),
+            "cyclic-1" => within!(CyclicFilter::<1>, LOAD),
+            "cyclic-2" => within!(CyclicFilter::<2>, LOAD),
+            "cyclic-3" => within!(CyclicFilter::<3>, LOAD),
+            "adaptive-bloom" => within!(AdaptiveBloomFilter),
+            "cascade" => within!(Cascade::<QuotientFilter>),
+            _ => Ok(None),
+        }
+    }
+
+    fn tried<F: StoreFilter>(
+        &self,
+        name: &'static str,
+        progress: &mut dyn FnMut(&str, u64),
+        make: impl Fn(usize) -> Result<F, BuildError> + Send + Sync + 'static,
+    ) -> Outcome<Option<Product>> {
+        let temporary = || Failure::io(format!("{} (temporary files)", std::env::temp_dir().display()));
+        let folder = tempfile::tempdir().map_err(temporary())?;
+        let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::None);
+        let store = builder.open(folder.path().join("store.redb"), make).map_err(failed)?;
+        // Where a file may go while it is open, it goes at once: whatever happens, nothing of it stays behind.
+        let folder =
+            if cfg!(unix) { folder.close().map(|()| None).map_err(temporary())? } else { Some(folder) };
+        let Some(filled) = self.fill_product(&store, &mut |done| progress("filling RedbStore with", done))?
+        else {
+            return Ok(None);
+        };
+        let before = store.metrics();
+        let Some(time) =
+            self.ask_product(name, &store, &mut |done| progress("asking RedbStore with", done))?
+        else {
+            return Ok(None);
+        };
+        let metrics = store.metrics();
+        drop((store, folder));
+        let remote_reads = metrics.remote_reads - before.remote_reads;
+        let speed = |count: u64, time: Duration| count as f64 / time.as_secs_f64().max(1e-9);
+        Ok(Some(Product {
+            filter: name,
+            bits_per_key: metrics.bits_per_key,
+            queries: metrics.queries,
+            false_positives: metrics.false_positives,
+            adaptations: metrics.adaptations,
+            store_reads: metrics.true_positives + metrics.false_positives + remote_reads,
+            remote_reads,
+            queries_per_second: speed(metrics.queries, time),
+            insertions_per_second: speed(u64::from(self.stored), filled),
+        }))
+    }
+
+    /// Stores all keys. How long it took; `None` if it was interrupted.
+    fn fill_product<F: StoreFilter>(
+        &self,
+        store: &RedbStore<F>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Outcome<Option<Duration>> {
+        let start = Instant::now();
+        let (mut batch, mut bytes) = (Batch::new(), 0);
+        for number in 0..self.stored {
+            let key = self.keys.get(number);
+            batch.insert(key, &u64::from(number).to_le_bytes());
+            bytes += key.len();
+            if batch.len() == GROUP || bytes >= GROUP_BYTES || number + 1 == self.stored {
+                store.write(&batch).map_err(failed)?;
+                progress(batch.len() as u64);
+                batch.clear();
+                bytes = 0;
+                if interrupt::stopped() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(start.elapsed()))
+    }
+
+    /// Asks all queries. How long it took; `None` if it was interrupted.
+    fn ask_product<F: StoreFilter>(
+        &self,
+        name: &str,
+        store: &RedbStore<F>,
+        progress: &mut dyn FnMut(u64),
+    ) -> Outcome<Option<Duration>> {
+        let mut time = Duration::ZERO;
+        self.queries.replay(&mut |chunk: &Chunk| {
+            let start = Instant::now();
+            for (key, stored) in chunk.iter() {
+                if store.get(key).map_err(failed)?.is_none() && stored {
+                    return Err(false_negative(name, key));
+                }
+            }
+            time += start.elapsed();
+            progress(chunk.len() as u64);
+            Ok(!interrupt::stopped())
+        })?;
+        Ok((!interrupt::stopped()).then_some(time))
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+fn failed(error: StoreError<redb::Error>) -> Failure {
+    Failure::Store(error.to_string())
+}
