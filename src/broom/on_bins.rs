@@ -119,10 +119,9 @@ impl BinGround {
     fn settled<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
         let (ground, place) = (&local.ground, local.functions.place(digest));
         let Found { slots, flag, beyond } = ground.table.find_flagged(place);
-        let overflown = beyond && ground.table.contains_beyond(place);
         // What is there without a string is a prefix of every key with its baseline, and most have none.
-        if flag == 0 || (slots == 0 && !overflown) {
-            return slots != 0 || overflown;
+        if slots != 0 && flag == 0 {
+            return true;
         }
         let mut rest = slots;
         while rest != 0 {
@@ -130,6 +129,10 @@ impl BinGround {
                 return true;
             }
             rest &= rest - 1;
+        }
+        let overflown = beyond && ground.table.contains_beyond(place);
+        if flag == 0 || (slots == 0 && !overflown) {
+            return overflown;
         }
         if overflown && ground.strings.are_empty_from(place.bin, ground.table.shape().slots as usize) {
             return true;
