@@ -71,6 +71,7 @@
 
 mod adaptivity;
 mod backyard;
+mod bin_checks;
 mod builder;
 mod columns;
 mod core;

@@ -11,14 +11,14 @@
 
 use std::convert::Infallible;
 
-use crate::bins::{Ahead, Doubts, Entry, Found, Place, Plan, Refused, STEP, Shape, Table};
+use crate::bins::{Ahead, Doubts, Found, Place, Plan, Refused, STEP, Shape, Table};
 use crate::bits::BitString;
 use crate::{BuildError, Digest, InvariantError, Key, KeyHasher, error::ensure};
 
 use super::adaptivity::Adaptivity;
 use super::builder::Blueprint;
 use super::columns::{Bins, Columns};
-use super::fingerprint::{Baseline, Fingerprint, Remainders, TAIL_BITS};
+use super::fingerprint::{Baseline, Fingerprint, Remainders};
 use super::ground::{Ground, Levels, NoMemory, Room};
 use super::local::Local;
 use super::strings::Strings;
@@ -119,10 +119,9 @@ impl BinGround {
     fn settled<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
         let (ground, place) = (&local.ground, local.functions.place(digest));
         let Found { slots, flag, beyond } = ground.table.find_flagged(place);
-        let overflown = beyond && ground.table.contains_beyond(place);
         // What is there without a string is a prefix of every key with its baseline, and most have none.
-        if flag == 0 || (slots == 0 && !overflown) {
-            return slots != 0 || overflown;
+        if slots != 0 && flag == 0 {
+            return true;
         }
         let mut rest = slots;
         while rest != 0 {
@@ -130,6 +129,10 @@ impl BinGround {
                 return true;
             }
             rest &= rest - 1;
+        }
+        let overflown = beyond && ground.table.contains_beyond(place);
+        if flag == 0 || (slots == 0 && !overflown) {
+            return overflown;
         }
         if overflown && ground.strings.are_empty_from(place.bin, ground.table.shape().slots as usize) {
             return true;
@@ -150,7 +153,7 @@ impl BinGround {
     }
 
     /// The classes of a bin that have strings or ghosts, as bits.
-    fn adapted_classes(&self, bin: u64) -> u64 {
+    pub(super) fn adapted_classes(&self, bin: u64) -> u64 {
         let ghosts = self.ghosts.ghosts_of(bin as usize);
         let haunted = ghosts.fold(0, |classes, (number, _)| classes | 1_u64 << (number / 2));
         let strings = self.strings.of_bin(bin);
@@ -182,46 +185,6 @@ impl BinGround {
     fn new_rank(&self, place: Place, string: BitString) -> usize {
         let matters = self.table.has_flags(place.bin) || !string.is_empty();
         if matters { self.table.ranks_of(place).end } else { 0 }
-    }
-
-    /// Every fingerprint that has a string, by its bin, class and tag, in an order of its own.
-    fn sorted_strings(&self) -> Vec<(u64, Entry, u128, u32)> {
-        let mut bin_and_items = (u64::MAX, None);
-        let mut strings = Vec::with_capacity(self.strings.len());
-        for (bin, rank, string) in self.strings.iter() {
-            if bin_and_items.0 != bin {
-                bin_and_items = (bin, Some(self.table.items_of(bin)));
-            }
-            let items = bin_and_items.1.as_ref().filter(|items| rank < items.len());
-            strings.extend(items.map(|items| (bin, items.get(rank), string.bits(), string.len())));
-        }
-        strings.sort_unstable();
-        strings
-    }
-
-    /// Fingerprints of a bin are free of prefixes, its strings belong to some of them, and its flags are right.
-    fn verify_bin(&self, bin: u64) -> Result<usize, InvariantError> {
-        let (items, strings) = (self.table.items_of(bin), self.strings.of_bin(bin));
-        let last = strings.last().map_or(0, |&(rank, _)| rank + 1);
-        ensure!(last <= items.len(), "bin {bin} has a string for item {last} of {}", items.len());
-        let (flags, expected) = (self.table.flags(bin), self.table.flags_of(self.adapted_classes(bin)));
-        ensure!(flags == expected, "bin {bin} has the flags {flags:#x} instead of {expected:#x}");
-        let string = |rank: usize| {
-            strings.iter().find(|entry| entry.0 == rank).map_or(BitString::EMPTY, |entry| entry.1)
-        };
-        let mut prints: Vec<(Entry, BitString)> = items.iter().zip((0..).map(string)).collect();
-        // In the order of a dictionary, whatever has a prefix among the others has one right before it.
-        prints.sort_unstable_by_key(|&(entry, string)| (entry, string.bits().reverse_bits(), string.len()));
-        for pair in prints.windows(2) {
-            let (a, b) = (pair[0], pair[1]);
-            // Only keys of one digest, which nothing can tell apart, may have the same fingerprint.
-            let twins = a.1.len() == TAIL_BITS;
-            ensure!(
-                a.0 != b.0 || twins || !a.1.is_prefix_of(b.1),
-                "fingerprint {a:?} of bin {bin} is a prefix of {b:?}"
-            );
-        }
-        Ok(strings.iter().map(|(_, string)| string.len() as usize).sum())
     }
 }
 
@@ -467,14 +430,5 @@ impl Ground for BinGround {
         let strings = self.strings.iter().count();
         ensure!(strings == self.strings.len(), "{strings} strings, {} counted", self.strings.len());
         Ok(())
-    }
-}
-
-/// The same fingerprints and ghosts. The order of equal tags means nothing.
-impl PartialEq for BinGround {
-    fn eq(&self, other: &Self) -> bool {
-        self.table == other.table
-            && self.sorted_strings() == other.sorted_strings()
-            && self.ghosts.same_ghosts(&other.ghosts)
     }
 }

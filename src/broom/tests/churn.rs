@@ -200,7 +200,7 @@ fn space_when_filled_and_in_the_steady_state() {
 }
 
 #[test]
-fn space_on_bins_when_filled_and_in_the_steady_state() {
+fn space_on_bins_when_filled_and_under_churn() {
     let keys = if full() { 943_718 } else { 100_000 };
     steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 3, 12.9, 17.0);
 }
