@@ -42,7 +42,7 @@ fn counts_add_up_and_the_best_is_recommended() {
         let json = folder.run(&run).code(0).json();
         assert_eq!((&json["keys"], &json["queries"]), (&4000.into(), &60_000.into()));
         let filters = json["filters"].as_array().unwrap();
-        assert_eq!(filters.len(), 23);
+        assert_eq!(filters.len(), 25);
         let names: HashSet<_> = filters.iter().map(|filter| filter["filter"].as_str().unwrap()).collect();
         assert!(names.is_superset(&HashSet::from([
             "telescoping",
