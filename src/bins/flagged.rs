@@ -92,6 +92,7 @@ impl Table {
     /// which is asked at the last moment, agrees. Whether it was asked; if not, nothing has changed.
     ///
     /// Compiled into its caller. `None`, and nothing has happened, if there is no such version for layout and processor.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn insert_new_inlined(&mut self, place: Place, admit: impl FnOnce() -> bool) -> Option<bool> {
         let mut admitted = false;
@@ -99,7 +100,6 @@ impl Table {
             admitted = admit();
             admitted
         };
-        #[cfg(target_arch = "x86_64")]
         let asked = match self.inlined? {
             Inlined::Default(machine) => {
                 self.line_mut(place.bin).insert_new::<DefaultCut, _>(machine, place.print, note)
@@ -112,10 +112,16 @@ impl Table {
             }
             Inlined::DefaultBmi2(_) => return None,
         };
-        #[cfg(not(target_arch = "x86_64"))]
-        let (asked, _) = (return None, note);
         self.len += usize::from(admitted);
         Some(asked)
+    }
+
+    /// There is none for other processors.
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    #[expect(clippy::unused_self, reason = "it is called as on other processors")]
+    pub(crate) fn insert_new_inlined(&mut self, _: Place, _: impl FnOnce() -> bool) -> Option<bool> {
+        None
     }
 
     /// The same for every layout and processor.

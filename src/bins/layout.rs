@@ -99,12 +99,15 @@ pub(crate) struct Shape {
 }
 
 /// The cut for a rate of 1/100.
+#[cfg(target_arch = "x86_64")]
 pub(super) type CentiCut = Cut<53, 5, 1, 0>;
 
 /// The cut for the default rate.
+#[cfg(any(test, target_arch = "x86_64"))]
 pub(super) type DefaultCut = Cut<49, 6, 1, 0>;
 
 /// The cut for a rate of 1/1000.
+#[cfg(target_arch = "x86_64")]
 pub(super) type MilliCut = Cut<40, 6, 1, 2>;
 
 /// Calls a macro with all cuts that are worth having, from the coarsest rate to the finest.

@@ -2,6 +2,7 @@
 
 use super::super::line::{Line, Run};
 use super::super::machine::{Machine, Portable, Search};
+#[cfg(target_arch = "x86_64")]
 use crate::bits::Isa;
 use crate::testing::Random;
 
