@@ -28,7 +28,7 @@ with a sustained false-positive rate e loses no more than e of its games, whoeve
 
 Exit codes: 0 fine, 2 usage error, 130 interrupted (what was played so far is shown).")]
 pub(crate) struct Attack {
-    /// The filters, by name [default: all that adapt, and three that do not]
+    /// The filters, by name [default: all that adapt, and four that do not]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = filter)]
     filters: Vec<&'static str>,
     /// The adversaries, by name [default: all]
@@ -72,8 +72,8 @@ fn capacity(text: &str) -> Result<usize, String> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| *rate >= 1e-6 && *rate <= 0.25);
-    rate.ok_or_else(|| "not a rate from 0.000001 to 0.25".into())
+    let rate = crate::rate::rate(text)?;
+    if (1e-6..=0.25).contains(&rate) { Ok(rate) } else { Err("not a rate from 1/1000000 to 1/4".into()) }
 }
 
 /// What came of the games of one pair.
@@ -112,7 +112,9 @@ impl Attack {
 
     /// Who plays against whom: adversaries that remove keys only against filters that let them.
     fn pairs(&self) -> Vec<(&'static Entry, Adversary)> {
-        let usual = |entry: &Entry| entry.adaptive || ["quotient", "cuckoo", "bloom"].contains(&entry.name);
+        let usual = |entry: &Entry| {
+            entry.adaptive || ["quotient", "cuckoo", "bloom", "stacked"].contains(&entry.name)
+        };
         let plays = |entry: &Entry| {
             if self.filters.is_empty() { usual(entry) } else { self.filters.contains(&entry.name) }
         };

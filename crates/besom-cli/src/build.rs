@@ -7,7 +7,7 @@ use besom::exact::{self, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, KeyHasher,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, Digest, ExtensionFilter, Ground, Insert, KeyHasher,
     MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter,
     TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
@@ -15,9 +15,10 @@ use besom_lab::workload::Format;
 use clap::Args;
 use serde::Serialize;
 
+use crate::digests::Digests;
 use crate::error::{Ending, Failure, Outcome};
 use crate::filters::{self, Opened};
-use crate::input::Input;
+use crate::input::{Input, Passed, with_formats};
 use crate::interrupt;
 use crate::keys::KeySet;
 use crate::output::{self, thousands};
@@ -25,7 +26,7 @@ use crate::progress::Progress;
 
 /// What is built, from what.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = with_formats("\
 Examples:
   besom build revoked.txt -o revoked.besom
   besom build revoked.txt --no valid.txt --rate 0.004 -o revoked.besom
@@ -34,24 +35,25 @@ Examples:
 With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks; for all other keys the file
 is a filter with the rate that was asked for.
 
-Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all.")]
+Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all."))]
 pub(crate) struct Build {
     /// The keys, one a line; - is standard input. Plain, gzip or zstd
     #[arg(value_name = "KEYS")]
     keys: PathBuf,
-    /// The file to write, in the place of the one that may be there
+    /// The file to write, in the place of the one that may be there; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Which filter [default: bins, with --no extension]; extension-bins, extension-quotient and so on force the ground
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
-    /// The false-positive rate
-    #[arg(long, value_name = "RATE", default_value = "0.00390625", value_parser = rate)]
+    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001
+    #[arg(long, value_name = "RATE", default_value = "1/256", value_parser = crate::rate::rate)]
     rate: f64,
     /// Keys that must be rejected, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     no: Option<PathBuf>,
-    /// What the files look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
+    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from
+    /// name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
     /// Room for so many keys, if more are to come by merging
@@ -104,13 +106,6 @@ fn filter(text: &str) -> Result<Wanted, String> {
     })
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|rate| *rate > 0.0 && *rate < 1.0)
-        .ok_or_else(|| "not a rate: more than 0, less than 1".into())
-}
-
 /// What came of it.
 #[derive(Serialize)]
 struct Summary {
@@ -118,6 +113,7 @@ struct Summary {
     filter: &'static str,
     keys: usize,
     repeated_keys: u64,
+    blank_lines: u64,
     negatives: u64,
     adaptations: u64,
     bytes: u64,
@@ -131,33 +127,23 @@ impl Build {
         output::check_target(&self.output)?;
         interrupt::install();
         let start = Instant::now();
-        let (keys, repeated_keys) = Input::open(&self.keys, self.keys_format.as_ref())?.into_set()?;
-        let negatives = match &self.no {
-            Some(no) => Input::open(no, self.keys_format.as_ref())?.into_set()?.0,
-            None => KeySet::new(),
-        };
-        refuse_both(&keys, &negatives)?;
-        let (filter, exclusion) = if self.siphash {
-            self.build::<SipHash>(&keys, &negatives)
-        } else {
-            self.build::<Xxh3>(&keys, &negatives)
-        }?;
+        let keys = Input::open(&self.keys, self.keys_format.as_ref())?;
+        let made = if self.siphash { self.make::<SipHash>(keys) } else { self.make::<Xxh3>(keys) }?;
         if interrupt::stopped() {
             return Err(Failure::Interrupted);
         }
         let options = WriteOptions::new().generation(self.generation).include_seed(!self.without_seed);
-        filters::save(filter.as_ref(), &self.output, &options)?;
-        let what = self.output.display().to_string();
-        let bytes = std::fs::metadata(&self.output).map_err(Failure::io(what.clone()))?.len();
+        let bytes = filters::save(made.filter.as_ref(), &self.output, &options)?;
         self.show(&Summary {
-            file: what,
+            file: self.output.display().to_string(),
             filter: self.wanted().name,
-            keys: keys.len(),
-            repeated_keys,
-            negatives: exclusion.negatives,
-            adaptations: exclusion.adaptations,
+            keys: made.keys,
+            repeated_keys: made.passed.repeated,
+            blank_lines: made.passed.blank,
+            negatives: made.exclusion.negatives,
+            adaptations: made.exclusion.adaptations,
             bytes,
-            bits_per_key: 8.0 * bytes as f64 / keys.len() as f64,
+            bits_per_key: 8.0 * bytes as f64 / made.keys as f64,
             rate: self.rate,
             seconds: start.elapsed().as_secs_f64(),
         })
@@ -169,15 +155,11 @@ impl Build {
 
     fn show(&self, summary: &Summary) -> Outcome {
         if self.json {
-            output::print_json(summary)?;
+            output::say_json(summary, &self.output)?;
             return Ok(Ending::Fine);
         }
-        let Summary { file, filter, keys, repeated_keys, bytes, bits_per_key, seconds, .. } = summary;
-        let repeated = if *repeated_keys > 0 {
-            format!(" ({} lines repeated one)", thousands(*repeated_keys))
-        } else {
-            String::new()
-        };
+        let Summary { file, filter, keys, bytes, bits_per_key, seconds, .. } = summary;
+        let passed = Passed { repeated: summary.repeated_keys, blank: summary.blank_lines }.describe();
         let excluded = match summary.negatives {
             0 => String::new(),
             negatives => format!(
@@ -186,23 +168,41 @@ impl Build {
                 thousands(summary.adaptations)
             ),
         };
-        output::print(&format!(
-            "{file}: {filter}, {} keys{repeated}{excluded}, {} bytes, {bits_per_key:.2} bits a key, {seconds:.1} s\n",
+        let text = format!(
+            "{file}: {filter}, {} keys{passed}{excluded}, {} bytes, {bits_per_key:.2} bits a key, {seconds:.1} s\n",
             thousands(*keys as u64),
             thousands(*bytes)
-        ))?;
+        );
+        output::say(&text, &self.output)?;
         Ok(Ending::Fine)
     }
 
-    fn build<H: KeyHasher>(
-        &self,
-        keys: &KeySet,
-        negatives: &KeySet,
-    ) -> Outcome<(Box<dyn Opened>, Exclusion)> {
+    /// Builds the filter from keys as they come. Those without a reverse map want their digests only, which all cores work out.
+    fn make<H: KeyHasher>(&self, keys: Input) -> Outcome<Made> {
         let seed = self.seed.map_or_else(Seed::random, Seed::from);
-        let capacity = self.capacity.unwrap_or(0).max(keys.len());
-        let Wanted { kind, ground, name } = self.wanted();
-        let work = Work { keys, negatives, name };
+        if is_plain(self.wanted().kind) && self.no.is_none() {
+            let digests = Digests::read(keys, &H::with_seed(seed))?;
+            let (count, passed) = (digests.len(), digests.passed);
+            let work =
+                Work { keys: Keys::Digests(&digests), negatives: &KeySet::new(), name: self.wanted().name };
+            let (filter, exclusion) = self.build::<H>(&work, count, seed)?;
+            return Ok(Made { filter, exclusion, keys: count, passed });
+        }
+        let (keys, passed) = keys.into_set()?;
+        let negatives = match &self.no {
+            Some(no) => Input::open(no, self.keys_format.as_ref())?.into_set()?.0,
+            None => KeySet::new(),
+        };
+        refuse_both(&keys, &negatives)?;
+        let work = Work { keys: Keys::Set(&keys), negatives: &negatives, name: self.wanted().name };
+        let (filter, exclusion) = self.build::<H>(&work, keys.len(), seed)?;
+        Ok(Made { filter, exclusion, keys: keys.len(), passed })
+    }
+
+    fn build<H: KeyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Built {
+        let capacity = self.capacity.unwrap_or(0).max(keys);
+        let Wanted { kind, ground, .. } = self.wanted();
+        let negatives = work.negatives;
         macro_rules! build {
             ($filter:ty, $finish:ident $(, $ground:ident)?) => {{
                 let builder =
@@ -249,6 +249,22 @@ impl Build {
     }
 }
 
+/// What was built, from what.
+struct Made {
+    filter: Box<dyn Opened>,
+    exclusion: Exclusion,
+    keys: usize,
+    passed: Passed,
+}
+
+/// Whether a filter needs no keys, only their digests.
+fn is_plain(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Quotient | Kind::Bins | Kind::CuckooPartial | Kind::Bloom | Kind::BlockedBloom | Kind::TinySet
+    )
+}
+
 /// A key in both lists cannot be accepted and rejected.
 fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
     let Some(key) = negatives.iter().find(|key| keys.number(key).is_some()) else { return Ok(()) };
@@ -259,9 +275,16 @@ fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
     )))
 }
 
+/// Keys, as far as a filter needs them.
+#[derive(Clone, Copy)]
+enum Keys<'a> {
+    Set(&'a KeySet),
+    Digests(&'a Digests),
+}
+
 /// What goes into a filter.
 struct Work<'a> {
-    keys: &'a KeySet,
+    keys: Keys<'a>,
     negatives: &'a KeySet,
     name: &'static str,
 }
@@ -275,9 +298,10 @@ impl Work<'_> {
 
     /// Hands all keys to `insert`.
     fn fill(&self, mut insert: impl FnMut(&[u8]) -> Result<(), String>) -> Outcome<()> {
-        let mut progress = Progress::new(self.keys.len() as f64);
+        let Keys::Set(keys) = self.keys else { return Ok(()) };
+        let mut progress = Progress::new(keys.len() as f64);
         progress.begin("inserting keys");
-        for (number, key) in self.keys.iter().enumerate() {
+        for (number, key) in keys.iter().enumerate() {
             insert(key).map_err(|problem| self.failed(problem))?;
             if number % 4096 == 4095 {
                 progress.advance(4096.0);
@@ -289,10 +313,26 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Hands all digests to `insert`.
+    fn fill_digests(&self, mut insert: impl FnMut(&[Digest]) -> Result<(), String>) -> Outcome<()> {
+        let Keys::Digests(digests) = self.keys else { return Ok(()) };
+        let mut progress = Progress::new(digests.len() as f64);
+        progress.begin("inserting keys");
+        for group in digests.groups() {
+            insert(group).map_err(|problem| self.failed(problem))?;
+            progress.advance(group.len() as f64);
+            if interrupt::stopped() {
+                return Err(Failure::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
     /// A filter that does not adapt.
     fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
         self.refuse_negatives()?;
         let mut filter = filter.map_err(|error| self.failed(error))?;
+        self.fill_digests(|group| filter.insert_digests(group).map(drop).map_err(|error| error.to_string()))?;
         self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
         Ok((Box::new(filter), Exclusion::default()))
     }

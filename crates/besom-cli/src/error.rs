@@ -29,7 +29,7 @@ impl From<Ending> for ExitCode {
     }
 }
 
-/// Why a command could not do what it was asked for: exit code 2.
+/// Why a command could not do what it was asked for: exit code 2, of a closed pipe 141.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// A file of keys.
@@ -40,13 +40,13 @@ pub(crate) enum Failure {
         source: WorkloadError,
     },
     /// A filter file.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), file_problem(source))]
     Filter { path: PathBuf, source: FormatError },
     /// Any other file.
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     /// Standard output.
-    #[error("{}", output_problem(.0))]
+    #[error("standard output: {0}")]
     Output(io::Error),
     /// The store that filters are compared in front of.
     #[error("the store in the temporary directory failed: {0}; make room there, or choose --store memory")]
@@ -62,13 +62,19 @@ pub(crate) enum Failure {
     Usage(String),
 }
 
-fn output_problem(error: &io::Error) -> String {
-    if error.kind() == io::ErrorKind::BrokenPipe {
-        "standard output was closed before everything was written".into()
-    } else {
-        format!("standard output: {error}")
+/// What is wrong with a filter file, in words of the command line.
+fn file_problem(error: &FormatError) -> String {
+    match error {
+        FormatError::SeedMissing => "the seed was left out of this file; give it with --seed".into(),
+        FormatError::SeedMismatch => {
+            "--seed is not the one that this filter was made with; its keys would not be found".into()
+        }
+        error => error.to_string(),
     }
 }
+
+/// What a shell sees of a program that wrote to a pipe which nobody reads any more.
+const CLOSED_PIPE: u8 = 141;
 
 impl Failure {
     /// An error of the system about something that has a name.
@@ -83,10 +89,16 @@ impl Failure {
         Self::Contender { filter: filter.to_owned(), problem: problem.to_string() }
     }
 
+    /// Whether nobody reads standard output any more: no reason for a word.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// What a script sees.
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Interrupted => Ending::Interrupted.into(),
+            failure if failure.is_closed_pipe() => ExitCode::from(CLOSED_PIPE),
             _ => ExitCode::from(2),
         }
     }

@@ -1,6 +1,7 @@
 //! Filter files of every kind behind one interface.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
@@ -13,7 +14,7 @@ use besom::{
 
 use crate::error::{Failure, Outcome};
 use crate::interrupt;
-use crate::output::check_target;
+use crate::output::{check_target, is_stdout};
 
 /// Does something with the type of a kind. Kinds that this version does not know are refused.
 macro_rules! with_kind {
@@ -54,6 +55,7 @@ pub(crate) trait Opened {
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
     fn stats(&self) -> FilterStats;
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError>;
+    fn write_to(&self, writer: &mut dyn Write, options: &WriteOptions) -> Result<(), FormatError>;
 }
 
 impl<F: Persist> Opened for F {
@@ -67,6 +69,10 @@ impl<F: Persist> Opened for F {
 
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError> {
         self.save(path, options)
+    }
+
+    fn write_to(&self, mut writer: &mut dyn Write, options: &WriteOptions) -> Result<(), FormatError> {
+        Persist::write_to(self, &mut writer, options)
     }
 }
 
@@ -155,10 +161,38 @@ pub(crate) fn typed<F: Persist>(
     Ok((filter, header))
 }
 
-/// Saves a filter: the file is there as a whole or not at all.
-pub(crate) fn save(filter: &dyn Opened, path: &Path, options: &WriteOptions) -> Outcome<()> {
+/// Saves a filter: the file is there as a whole or not at all. `-` is standard output. How many bytes it has.
+pub(crate) fn save(filter: &dyn Opened, path: &Path, options: &WriteOptions) -> Outcome<u64> {
     check_target(path)?;
-    interrupt::while_saving(|| filter.write(path, options)).map_err(|source| named(path, source))
+    if is_stdout(path) {
+        let mut out = Counted { out: std::io::stdout().lock(), bytes: 0 };
+        return match filter.write_to(&mut out, options).and_then(|()| Ok(out.flush()?)) {
+            Ok(()) => Ok(out.bytes),
+            Err(FormatError::Io(error)) => Err(Failure::Output(error)),
+            Err(error) => Err(named(path, error)),
+        };
+    }
+    interrupt::while_saving(|| filter.write(path, options)).map_err(|source| named(path, source))?;
+    let there = std::fs::metadata(path).map_err(Failure::io(path.display().to_string()))?;
+    Ok(there.len())
+}
+
+/// Counts what is written.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// A seed on the command line: decimal, or hexadecimal after `0x`.

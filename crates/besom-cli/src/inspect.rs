@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use besom::format::{Header, Kind};
+use besom::format::{FormatError, Header, Kind};
 use besom::{ExtensionFilter, FilterStats, HashKind, KeyHasher, SipHash, TelescopingFilter, Xxh3};
 use clap::Args;
 use serde::Serialize;
 
-use crate::error::{Ending, Outcome};
+use crate::error::{Ending, Failure, Outcome};
 use crate::filters::{self, How, Opened, named, typed};
 use crate::output::{self, Paint, thousands};
 
@@ -47,9 +47,17 @@ struct Report {
     capacity: u64,
     bytes: u64,
     bits_per_key: f64,
+    /// What only a filter that can be asked shows; `null` for a file without its seed.
+    #[serde(flatten)]
+    inside: Option<Inside>,
+    parameters: Vec<(&'static str, u64)>,
+}
+
+/// What only a filter that can be asked shows.
+#[derive(Serialize)]
+struct Inside {
     slots: usize,
     load: f64,
-    parameters: Vec<(&'static str, u64)>,
     adaptations: u64,
     adapted_slots: usize,
     spilled_blocks: usize,
@@ -69,9 +77,16 @@ struct Report {
 
 impl Inspect {
     pub(crate) fn run(&self) -> Outcome {
-        let (filter, header) = filters::open(&self.file, self.seed, How::Checked)?;
-        let stats = filter.stats();
-        let (histogram_of, histogram) = self.histogram(&header)?;
+        let (region, header) = filters::map(&self.file)?;
+        let inside = match self.inside(&header) {
+            Ok(inside) => Some(inside),
+            // The header is there for everybody, and that nothing is damaged can be seen without a seed.
+            Err(Failure::Filter { source: FormatError::SeedMissing, .. }) if self.seed.is_none() => {
+                besom::format::check(&mut &region[..]).map_err(|error| named(&self.file, error))?;
+                None
+            }
+            Err(failure) => return Err(failure),
+        };
         let report = Report {
             file: self.file.display().to_string(),
             filter: header.kind.name(),
@@ -83,9 +98,24 @@ impl Inspect {
             capacity: header.capacity,
             bytes: header.file_len(),
             bits_per_key: 8.0 * header.file_len() as f64 / header.len.max(1) as f64,
+            inside,
+            parameters: parameters(&header),
+        };
+        if self.json {
+            output::print_json(&report)?;
+        } else {
+            output::print(&report.text(Paint::stdout()))?;
+        }
+        Ok(Ending::Fine)
+    }
+
+    fn inside(&self, header: &Header) -> Outcome<Inside> {
+        let (filter, _) = filters::open(&self.file, self.seed, How::Checked)?;
+        let stats = filter.stats();
+        let (histogram_of, histogram) = self.histogram(header)?;
+        Ok(Inside {
             slots: stats.slots,
             load: stats.load,
-            parameters: parameters(&header),
             adaptations: stats.adaptations,
             adapted_slots: stats.adapted_slots,
             spilled_blocks: stats.spills,
@@ -94,16 +124,10 @@ impl Inspect {
             ghosts: stats.ghosts,
             histogram_of,
             histogram,
-            expected_rate: expected_rate(&header, &stats),
+            expected_rate: expected_rate(header, &stats),
             measured_rate: measured_rate(filter.as_ref(), self.sample),
             sample: self.sample,
-        };
-        if self.json {
-            output::print_json(&report)?;
-        } else {
-            output::print(&report.text(Paint::stdout()))?;
-        }
-        Ok(Ending::Fine)
+        })
     }
 
     /// Selectors or extensions, counted.
@@ -214,11 +238,32 @@ impl Report {
             ("filter", format!("{}, {} (format version {})", self.filter, self.hash, self.format_version)),
             ("keys", format!("{} of {}", thousands(self.keys), thousands(self.capacity))),
             ("size", format!("{} bytes, {:.2} bits a key", thousands(self.bytes), self.bits_per_key)),
-            ("load", format!("{:.3} of {}", self.load, thousands(self.slots as u64))),
             ("seed", if self.seed_included { "in the file".into() } else { "left out".to_owned() }),
             ("generation", self.generation.to_string()),
         ];
         lines.extend(self.parameters.iter().map(|&(name, value)| (name, value.to_string())));
+        match &self.inside {
+            Some(inside) => lines.extend(inside.lines()),
+            None => lines.push(("load, repairs and rate", "need the seed; give it with --seed".into())),
+        }
+        let mut text: String = lines
+            .iter()
+            .map(|(name, value)| format!("{} {value}\n", paint.dim(&format!("{name:<28}"))))
+            .collect();
+        if let Some((what, histogram)) =
+            self.inside.as_ref().and_then(|inside| Some((inside.histogram_of?, &inside.histogram)))
+        {
+            text += &format!("\nkeys by {what}\n");
+            let rows = histogram.iter().enumerate().filter(|(_, count)| **count > 0);
+            rows.for_each(|(number, count)| text += &format!("{number:>8}  {}\n", thousands(*count as u64)));
+        }
+        text
+    }
+}
+
+impl Inside {
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("load", format!("{:.3} of {}", self.load, thousands(self.slots as u64)))];
         if self.adaptations > 0 {
             let slots =
                 format!("{} in {} slots", thousands(self.adaptations), thousands(self.adapted_slots as u64));
@@ -234,16 +279,7 @@ impl Report {
             "rate",
             format!("{expected}{} measured with {} keys", per(self.measured_rate), thousands(self.sample)),
         ));
-        let mut text: String = lines
-            .iter()
-            .map(|(name, value)| format!("{} {value}\n", paint.dim(&format!("{name:<28}"))))
-            .collect();
-        if let Some(what) = self.histogram_of {
-            text += &format!("\nkeys by {what}\n");
-            let rows = self.histogram.iter().enumerate().filter(|(_, count)| **count > 0);
-            rows.for_each(|(number, count)| text += &format!("{number:>8}  {}\n", thousands(*count as u64)));
-        }
-        text
+        lines
     }
 }
 

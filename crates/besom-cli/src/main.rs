@@ -3,6 +3,7 @@
 mod attack;
 mod build;
 mod compare;
+mod digests;
 mod error;
 mod filters;
 mod input;
@@ -13,6 +14,7 @@ mod other;
 mod output;
 mod progress;
 mod query;
+mod rate;
 mod rewrite;
 mod table;
 
@@ -86,7 +88,10 @@ fn main() -> ExitCode {
     match Cli::parse().verb.run() {
         Ok(ending) => ending.into(),
         Err(failure) => {
-            eprintln!("besom: {failure}");
+            // Whoever closed the pipe has seen enough.
+            if !failure.is_closed_pipe() {
+                eprintln!("besom: {failure}");
+            }
             failure.code()
         }
     }

@@ -17,13 +17,39 @@ pub(crate) fn print(text: &str) -> Outcome<()> {
 
 /// Writes a value to standard output as JSON.
 pub(crate) fn print_json(value: &impl Serialize) -> Outcome<()> {
+    say_json(value, Path::new(""))
+}
+
+/// Whether a target is standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes what is said about a file: where the file itself goes to standard output, it is said on the other side.
+pub(crate) fn say(text: &str, about: &Path) -> Outcome<()> {
+    if is_stdout(about) {
+        eprint!("{text}");
+        return Ok(());
+    }
+    print(text)
+}
+
+/// Writes a value about a file as JSON.
+pub(crate) fn say_json(value: &impl Serialize, about: &Path) -> Outcome<()> {
     let text = serde_json::to_string_pretty(value).map_err(|error| Failure::Output(error.into()))?;
-    print(&(text + "\n"))
+    say(&(text + "\n"), about)
 }
 
 /// Refuses a target that is something else than a file: what is written takes the place of what is there.
 pub(crate) fn check_target(path: &Path) -> Outcome<()> {
     let refuse = |problem: &str| Err(Failure::Usage(format!("{}: {problem}", path.display())));
+    if is_stdout(path) {
+        return if io::stdout().is_terminal() {
+            refuse("is the terminal; send it to a file or through a pipe")
+        } else {
+            Ok(())
+        };
+    }
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => refuse("is a directory; name a file in it"),
         Ok(there) if !there.is_file() => refuse("is no ordinary file; name one that can be replaced"),
@@ -43,6 +69,9 @@ pub(crate) fn check_target(path: &Path) -> Outcome<()> {
 /// Writes a file beside its place, and puts it there when it is whole.
 pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
     check_target(path)?;
+    if is_stdout(path) {
+        return print(content);
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         // Removed when it is dropped, unless it took its place.
@@ -93,10 +122,6 @@ impl Paint {
 
     pub(crate) fn red(self, text: &str) -> String {
         self.with("31", text)
-    }
-
-    pub(crate) fn yellow(self, text: &str) -> String {
-        self.with("33", text)
     }
 
     fn with(self, code: &str, text: &str) -> String {

@@ -26,6 +26,21 @@ impl Progress {
         Self { total: total.max(1.0), done: 0.0, what: String::new(), start, shown: start, terminal }
     }
 
+    /// Work of which nobody knows how much there is.
+    pub(crate) fn open() -> Self {
+        Self::new(f64::INFINITY)
+    }
+
+    /// So many more are done, of work of which nobody knows how much there is.
+    pub(crate) fn count(&mut self, done: u64) {
+        self.advance(done as f64);
+    }
+
+    /// There is more to do than was thought.
+    pub(crate) fn more(&mut self, work: f64) {
+        self.total += work.max(0.0);
+    }
+
     /// What comes next.
     pub(crate) fn begin(&mut self, what: impl Into<String>) {
         self.what = what.into();
@@ -63,7 +78,11 @@ impl Progress {
             return;
         }
         self.shown = Instant::now();
-        let line = line(&self.what, self.done / self.total, self.start.elapsed());
+        let line = if self.total.is_finite() {
+            line(&self.what, self.done / self.total, self.start.elapsed())
+        } else {
+            format!("{} · {}", self.what, crate::output::thousands(self.done as u64))
+        };
         // A terminal that has gone away is no reason to stop.
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());

@@ -9,20 +9,23 @@ use serde::Serialize;
 
 use crate::error::{Ending, Failure, Outcome};
 use crate::filters::{self, How, Opened};
-use crate::input::Input;
+use crate::input::{Input, with_formats};
 use crate::output;
 
 /// Which filter, and what it is asked.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = with_formats("\
 Examples:
   besom query revoked.besom names.txt
   besom query revoked.besom names.txt --count
+  besom query revoked.besom names.txt --only maybe
   echo example.org | besom query revoked.besom --quiet && echo maybe revoked
 
-Every key is answered with a line: `maybe` or `no`, a tab, the key.
+Every key is answered with a line: `maybe` or `no`, a tab, the key; as soon as it came, if it came through a pipe. With --only, only
+the keys of one answer are shown, without it.
 
-Exit codes: 0 every key may be stored, 1 some key certainly is not, 2 usage or input error.")]
+Exit codes: 0 every key may be stored, 1 some key certainly is not, 2 usage or input error. With --quiet, --only or --invert those of
+grep: 0 if there is a key of the answer (maybe, unless the other one is chosen), 1 if there is none."))]
 pub(crate) struct Query {
     /// The filter file
     #[arg(value_name = "FILE")]
@@ -36,18 +39,34 @@ pub(crate) struct Query {
     /// Say nothing; the exit code is the answer
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
+    /// Show only the keys with this answer, and nothing but the keys
+    #[arg(long, value_name = "ANSWER", conflicts_with = "count")]
+    only: Option<Answer>,
+    /// Choose the keys that certainly are not stored; those that may be, with --only no
+    #[arg(long, short = 'v', conflicts_with = "count")]
+    invert: bool,
     /// Do not check the file before it is asked: it opens at once, however large. For files that nobody else writes
     #[arg(long)]
     trust: bool,
     /// The seed, if it was left out of the file
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// What the keys look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
+    /// What the keys look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from name
+    /// and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
-    /// Write JSON: an object a key, or the counts
+    /// Write JSON: an object a key, or the counts. A key that is no UTF-8 is written as key_hex
     #[arg(long)]
     json: bool,
+}
+
+/// What a filter answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Answer {
+    /// The key may be stored.
+    Maybe,
+    /// The key certainly is not stored.
+    No,
 }
 
 /// How the keys were answered.
@@ -56,13 +75,29 @@ struct Counts {
     keys: u64,
     maybe: u64,
     no: u64,
+    blank_lines: u64,
 }
 
-/// An answer as JSON.
+/// An answer as JSON: the key as text, or as hexadecimal digits if it is none.
 #[derive(Serialize)]
 struct Line<'a> {
-    key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key_hex: Option<String>,
     maybe: bool,
+}
+
+impl<'a> Line<'a> {
+    fn new(key: &'a [u8], maybe: bool) -> Self {
+        match std::str::from_utf8(key) {
+            Ok(text) => Self { key: Some(text), key_hex: None, maybe },
+            Err(_) => {
+                let digits = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                Self { key: None, key_hex: Some(digits), maybe }
+            }
+        }
+    }
 }
 
 /// Keys that are asked at once, and the bytes after which no more are.
@@ -74,18 +109,38 @@ impl Query {
         let how = if self.trust { How::Trusted } else { How::Checked };
         let (filter, _) = filters::open(&self.file, self.seed, how)?;
         let mut input = Input::open(&self.keys, self.keys_format.as_ref())?;
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         let counts = self.answer(filter.as_ref(), &mut input, &mut out)?;
         if self.count {
             let text = if self.json {
                 serde_json::to_string(&counts).map_err(|error| Failure::Output(error.into()))?
             } else {
-                format!("{} maybe, {} no", counts.maybe, counts.no)
+                let blank = if counts.blank_lines > 0 {
+                    format!(", {} blank lines skipped", counts.blank_lines)
+                } else {
+                    String::new()
+                };
+                format!("{} maybe, {} no{blank}", counts.maybe, counts.no)
             };
             writeln!(out, "{text}").map_err(Failure::Output)?;
         }
         out.flush().map_err(Failure::Output)?;
-        Ok(if counts.no == 0 { Ending::Fine } else { Ending::No })
+        let fine = match self.chosen() {
+            Some(Answer::Maybe) => counts.maybe > 0,
+            Some(Answer::No) => counts.no > 0,
+            None => counts.no == 0,
+        };
+        Ok(if fine { Ending::Fine } else { Ending::No })
+    }
+
+    /// The answer that keys are chosen by, if they are, as grep chooses lines.
+    fn chosen(&self) -> Option<Answer> {
+        let chosen = self.only.or((self.quiet || self.invert).then_some(Answer::Maybe))?;
+        Some(match (chosen, self.invert) {
+            (Answer::Maybe, true) => Answer::No,
+            (Answer::No, true) => Answer::Maybe,
+            (chosen, false) => chosen,
+        })
     }
 
     fn answer(&self, filter: &dyn Opened, input: &mut Input, out: &mut impl Write) -> Outcome<Counts> {
@@ -101,6 +156,9 @@ impl Query {
                 }
                 bytes.extend_from_slice(&key);
                 ends.push(bytes.len());
+                if !input.is_ready() {
+                    break;
+                }
             }
             let keys = slices(&bytes, &ends);
             filter.contains_many(&keys, &mut answers);
@@ -108,25 +166,41 @@ impl Query {
                 counts.keys += 1;
                 counts.maybe += u64::from(maybe);
                 counts.no += u64::from(!maybe);
-                if !self.count && !self.quiet {
-                    self.line(key, maybe, out)?;
-                }
+                self.line(key, maybe, out).map_err(Failure::Output)?;
+            }
+            // Whoever is to send the next key may be waiting for this answer.
+            if !input.is_ready() {
+                out.flush().map_err(Failure::Output)?;
+            }
+            if self.quiet && self.is_settled(&counts) {
+                break;
             }
         }
+        counts.blank_lines = input.skipped();
         Ok(counts)
     }
 
-    fn line(&self, key: &[u8], maybe: bool, out: &mut impl Write) -> Outcome<()> {
-        let write = |out: &mut dyn Write| {
-            if self.json {
-                let line = Line { key: &String::from_utf8_lossy(key), maybe };
-                return writeln!(out, "{}", serde_json::to_string(&line)?);
-            }
+    /// Whether the exit code cannot change any more.
+    fn is_settled(&self, counts: &Counts) -> bool {
+        match self.chosen() {
+            Some(Answer::No) => counts.no > 0,
+            _ => counts.maybe > 0,
+        }
+    }
+
+    fn line(&self, key: &[u8], maybe: bool, out: &mut impl Write) -> io::Result<()> {
+        let chosen = self.chosen();
+        if self.count || self.quiet || chosen.is_some_and(|chosen| (chosen == Answer::Maybe) != maybe) {
+            return Ok(());
+        }
+        if self.json {
+            return writeln!(out, "{}", serde_json::to_string(&Line::new(key, maybe))?);
+        }
+        if chosen.is_none() {
             out.write_all(if maybe { b"maybe\t" } else { b"no\t" })?;
-            out.write_all(key)?;
-            out.write_all(b"\n")
-        };
-        write(out).map_err(Failure::Output)
+        }
+        out.write_all(key)?;
+        out.write_all(b"\n")
     }
 }
 

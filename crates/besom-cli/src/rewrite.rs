@@ -31,7 +31,7 @@ pub(crate) struct Merge {
     /// The filter files
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
     files: Vec<PathBuf>,
-    /// The file to write
+    /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The seed, if it was left out of the files
@@ -54,15 +54,14 @@ struct Written {
     bytes: u64,
 }
 
-fn show(path: &Path, kind: Kind, filter: &dyn Opened, json: bool) -> Outcome {
+fn show(path: &Path, kind: Kind, filter: &dyn Opened, bytes: u64, json: bool) -> Outcome {
     let file = path.display().to_string();
-    let bytes = std::fs::metadata(path).map_err(Failure::io(file.clone()))?.len();
     let written = Written { file, filter: kind.name(), keys: filter.stats().items, bytes };
     if json {
-        output::print_json(&written)?;
+        output::say_json(&written, path)?;
     } else {
         let (keys, bytes) = (thousands(written.keys as u64), thousands(bytes));
-        output::print(&format!("{}: {kind}, {keys} keys, {bytes} bytes\n", written.file))?;
+        output::say(&format!("{}: {kind}, {keys} keys, {bytes} bytes\n", written.file), path)?;
     }
     Ok(Ending::Fine)
 }
@@ -95,8 +94,8 @@ impl Merge {
         }?;
         let generation = self.generation.unwrap_or(header.generation);
         let options = WriteOptions::new().generation(generation).include_seed(header.seed.is_some());
-        filters::save(filter.as_ref(), &self.output, &options)?;
-        show(&self.output, header.kind, filter.as_ref(), self.json)
+        let bytes = filters::save(filter.as_ref(), &self.output, &options)?;
+        show(&self.output, header.kind, filter.as_ref(), bytes, self.json)
     }
 
     fn merge<H: KeyHasher>(&self, kind: Kind) -> Outcome<Box<dyn Opened>> {
@@ -145,7 +144,7 @@ pub(crate) struct Convert {
     /// The filter file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The file to write; it may be the same
+    /// The file to write; it may be the same. - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Leave the seed out, so that those who get the file cannot aim at the filter; they need the seed to ask it
@@ -172,13 +171,13 @@ impl Convert {
         }
         let generation = self.generation.unwrap_or(header.generation);
         let options = WriteOptions::new().generation(generation).include_seed(!self.without_seed);
-        filters::save(filter.as_ref(), &self.output, &options)?;
-        show(&self.output, header.kind, filter.as_ref(), self.json)
+        let bytes = filters::save(filter.as_ref(), &self.output, &options)?;
+        show(&self.output, header.kind, filter.as_ref(), bytes, self.json)
     }
 
     /// A seed that is nowhere else would be lost.
     fn tell_seed(&self, seed: Option<Seed>) -> Outcome<()> {
         let Some(seed) = seed.map(Seed::to_u128).or(self.seed) else { return Ok(()) };
-        output::print(&format!("the seed that was left out: {seed:#x}\n"))
+        output::say(&format!("the seed that was left out: {seed:#x}\n"), &self.output)
     }
 }

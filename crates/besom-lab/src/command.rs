@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::experiment::{self, Experiment, Setting, Size};
-use crate::report::{Page, write_page};
+use crate::report::{Claim, Page, write_page};
 use crate::run::{self, Options};
 use crate::subject;
 
@@ -106,19 +106,24 @@ pub fn reproduce(arguments: &Reproduce) -> Result<bool, Box<dyn std::error::Erro
     let empty = experiment::Points::default();
     let sections = experiments.iter().map(|experiment| {
         let points = outcome.points.get(experiment.name()).unwrap_or(&empty);
-        (experiment.name().to_owned(), experiment.title().to_owned(), experiment.report(&setting, points))
+        let mut section = experiment.report(&setting, points);
+        if outcome.undone > 0 {
+            section.claims = section.claims.into_iter().map(Claim::opened).collect();
+        }
+        (experiment.name().to_owned(), experiment.title().to_owned(), section)
     });
     let page = Page {
         facts: facts(&setting, &options, start),
         sections: sections.collect(),
         failures: outcome.failures.clone(),
+        undone: outcome.undone,
     };
     write_page(&page, &arguments.out)?;
     let mut out = io::stdout().lock();
     let shown = if arguments.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&page.to_json())?)
     } else {
-        show(&page, &arguments.out, outcome.undone, &mut out)
+        show(&page, &arguments.out, &mut out)
     };
     shown.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))?;
     Ok(outcome.failures.is_empty() && outcome.undone == 0)
@@ -184,7 +189,8 @@ fn machine() -> String {
     format!("{}, {cores} cores, {}", model.unwrap_or("unknown processor"), std::env::consts::OS)
 }
 
-fn show(page: &Page, folder: &Path, undone: usize, out: &mut impl Write) -> io::Result<()> {
+fn show(page: &Page, folder: &Path, out: &mut impl Write) -> io::Result<()> {
+    page.interruption().map_or(Ok(()), |text| writeln!(out, "{text}"))?;
     for (name, title, section) in &page.sections {
         writeln!(out, "\n━━ {name}: {title}\n")?;
         section.notes.iter().try_for_each(|note| writeln!(out, "{note}"))?;
@@ -192,9 +198,6 @@ fn show(page: &Page, folder: &Path, undone: usize, out: &mut impl Write) -> io::
     }
     writeln!(out, "{}", page.verdicts())?;
     page.failures.iter().try_for_each(|failure| writeln!(out, "failed: {failure}"))?;
-    if undone > 0 {
-        writeln!(out, "{undone} tasks were not done; go on with --resume")?;
-    }
     writeln!(out, "{}", page.tally_sentence())?;
     writeln!(out, "{}", folder.join("report.html").display())
 }

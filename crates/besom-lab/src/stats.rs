@@ -1,4 +1,6 @@
-//! Means with confidence intervals.
+//! Means with confidence intervals, medians with ranges.
+
+use serde::Serialize;
 
 /// A mean over several runs with its 95% confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,6 +65,44 @@ impl Summary {
         let low = if hits == 0.0 { 0.0 } else { (centre - half).max(0.0) };
         let high = if hits == n { 1.0 } else { (centre + half).min(1.0) };
         Self { mean: rate, low, high, runs: trials as usize }
+    }
+}
+
+/// The median of several runs, and the range of all of them: what is said of a few runs without a word on their distribution.
+///
+/// ```
+/// use besom_lab::stats::Spread;
+///
+/// let spread = Spread::of([5.0, 1.0, 9.0, 2.0]).unwrap();
+/// assert_eq!((spread.low, spread.median, spread.high), (1.0, 3.5, 9.0));
+/// assert!(spread.parts_from(&Spread::of([9.5, 12.0]).unwrap()));
+/// assert!(!spread.parts_from(&Spread::of([9.0, 12.0]).unwrap()));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The smallest value.
+    pub low: f64,
+    /// The one in the middle, or the mean of the two in the middle.
+    pub median: f64,
+    /// The largest value.
+    pub high: f64,
+}
+
+impl Spread {
+    /// The spread of some values. `None` without any.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (&low, &high) = (values.first()?, values.last()?);
+        let (upper, lower) = (values[values.len() / 2], values[(values.len() - 1) / 2]);
+        Some(Self { low, median: f64::midpoint(lower, upper), high })
+    }
+
+    /// Whether all of these values are below all of the others.
+    #[must_use]
+    pub fn parts_from(&self, others: &Self) -> bool {
+        self.high < others.low
     }
 }
 

@@ -3,7 +3,8 @@
 use besom::{BuildError, MemoryRemote};
 use besom_lab::subject::{self, Spec, Subject, SubjectError};
 
-use super::foreign;
+use super::training::Training;
+use super::{foreign, rivals};
 use crate::error::{Failure, Outcome};
 
 /// A filter under comparison, by the bytes of keys.
@@ -52,20 +53,56 @@ pub(crate) enum Space {
     Rate(f64),
 }
 
+impl Space {
+    /// The space, in a sentence without an end.
+    pub(super) fn describe(self) -> String {
+        match self {
+            Self::BitsPerKey(bits) => format!("{bits} bits a key in all for every filter"),
+            Self::Rate(rate) => format!("A false-positive rate of {rate} for every filter"),
+        }
+    }
+}
+
 /// What every filter is built for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct Plan<'a> {
     pub(crate) keys: usize,
     pub(crate) space: Space,
     pub(crate) seed: u64,
+    /// What rivals know of the queries beforehand.
+    pub(crate) training: &'a Training,
+}
+
+/// What a filter needs beside its memory, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Needs {
+    /// Nothing.
+    Nothing,
+    /// To be told of keys that turned out to be absent.
+    Feedback,
+    /// A sample of the queries to come, when it is built.
+    Sample,
+    /// Feedback, and a reverse map of the stored keys.
+    ReverseMap,
+}
+
+impl Needs {
+    /// What filters of this kind are called in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "plain",
+            Self::Feedback => "feedback",
+            Self::Sample => "trained",
+            Self::ReverseMap => "adaptive",
+        }
+    }
 }
 
 /// A filter that can take part.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
-    /// Whether it repairs false positives.
-    pub(crate) adaptive: bool,
+    pub(crate) needs: Needs,
     /// Whether it takes part if nobody says who does.
     pub(crate) usual: bool,
     /// Its type, in the code that is recommended.
@@ -75,8 +112,8 @@ pub(crate) struct Entry {
     build: Build,
 }
 
-/// By its name, the number of keys, the rate and the seed.
-type Build = fn(&str, usize, f64, u64) -> Result<Built, Refused>;
+/// By its name, the plan and the rate.
+type Build = fn(&str, &Plan<'_>, f64) -> Result<Built, Refused>;
 
 /// A filter of some rate, without keys.
 type Built = Box<dyn Contender>;
@@ -92,40 +129,57 @@ pub(crate) enum Refused {
     Other(String),
 }
 
+impl Refused {
+    fn said_by(self, name: &str) -> Failure {
+        Failure::contender(
+            name,
+            match self {
+                Self::TooLarge | Self::TooSmall => "it cannot be built for these keys".into(),
+                Self::Other(problem) => problem,
+            },
+        )
+    }
+}
+
 /// The load that filters with slots are filled to: the papers' choice.
 pub(super) const LOAD: f64 = 0.95;
 
-const fn ours(name: &'static str, type_name: &'static str, adaptive: bool, usual: bool) -> Entry {
-    Entry { name, adaptive, usual, type_name, only_rate: None, build: build_ours }
+const fn ours(name: &'static str, type_name: &'static str, needs: Needs, usual: bool) -> Entry {
+    Entry { name, needs, usual, type_name, only_rate: None, build: build_ours }
 }
 
 const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f64>, build: Build) -> Entry {
-    Entry { name, adaptive: false, usual: true, type_name, only_rate, build }
+    Entry { name, needs: Needs::Nothing, usual: true, type_name, only_rate, build }
 }
+
+const REVERSE_MAP: Needs = Needs::ReverseMap;
+const NOTHING: Needs = Needs::Nothing;
 
 /// All filters, in the order of reports.
 pub(crate) const ENTRIES: &[Entry] = &[
-    ours("telescoping", "TelescopingFilter", true, true),
-    ours("extension", "ExtensionFilter", true, true),
-    ours("extension-quotient", "ExtensionFilter", true, false),
-    ours("extension-bins", "ExtensionFilter", true, false),
-    ours("broom", "BroomFilter", true, true),
-    ours("broom-quotient", "BroomFilter", true, false),
-    ours("broom-bins", "BroomFilter", true, false),
-    ours("cuckooing", "CuckooingFilter", true, true),
-    ours("swapping", "SwappingFilter", true, true),
-    ours("cyclic-1", "CyclicFilter::<1>", true, false),
-    ours("cyclic-2", "CyclicFilter::<2>", true, false),
-    ours("cyclic-3", "CyclicFilter::<3>", true, false),
-    ours("adaptive-bloom", "AdaptiveBloomFilter", true, true),
-    ours("cascade", "Cascade::<QuotientFilter>", true, false),
-    ours("whitelist", "WhitelistFilter", true, true),
-    ours("bins", "BinFilter", false, true),
-    ours("quotient", "QuotientFilter", false, false),
-    ours("bloom", "BloomFilter", false, true),
-    ours("blocked-bloom", "BlockedBloomFilter", false, false),
-    ours("tinyset", "TinySet", false, false),
-    ours("cuckoo", "CuckooFilter", false, false),
+    ours("telescoping", "TelescopingFilter", REVERSE_MAP, true),
+    ours("extension", "ExtensionFilter", REVERSE_MAP, true),
+    ours("extension-quotient", "ExtensionFilter", REVERSE_MAP, false),
+    ours("extension-bins", "ExtensionFilter", REVERSE_MAP, false),
+    ours("broom", "BroomFilter", REVERSE_MAP, true),
+    ours("broom-quotient", "BroomFilter", REVERSE_MAP, false),
+    ours("broom-bins", "BroomFilter", REVERSE_MAP, false),
+    ours("cuckooing", "CuckooingFilter", REVERSE_MAP, true),
+    ours("swapping", "SwappingFilter", REVERSE_MAP, true),
+    ours("cyclic-1", "CyclicFilter::<1>", REVERSE_MAP, false),
+    ours("cyclic-2", "CyclicFilter::<2>", REVERSE_MAP, false),
+    ours("cyclic-3", "CyclicFilter::<3>", REVERSE_MAP, false),
+    ours("adaptive-bloom", "AdaptiveBloomFilter", REVERSE_MAP, true),
+    ours("cascade", "Cascade::<QuotientFilter>", REVERSE_MAP, false),
+    ours("whitelist", "WhitelistFilter", Needs::Feedback, true),
+    Entry { needs: Needs::Feedback, ..theirs("bloom+cache", "", None, rivals::bloom_with_cache) },
+    Entry { needs: Needs::Sample, ..theirs("stacked", "", None, rivals::stacked) },
+    ours("bins", "BinFilter", NOTHING, true),
+    ours("quotient", "QuotientFilter", NOTHING, false),
+    ours("bloom", "BloomFilter", NOTHING, true),
+    ours("blocked-bloom", "BlockedBloomFilter", NOTHING, false),
+    ours("tinyset", "TinySet", NOTHING, false),
+    ours("cuckoo", "CuckooFilter", NOTHING, false),
     theirs("fastbloom", "fastbloom::BloomFilter", None, foreign::fastbloom),
     theirs("qfilter", "qfilter::Filter", None, foreign::qfilter),
     theirs("cuckoofilter", "cuckoofilter::CuckooFilter", Some(8.0 / 256.0), foreign::cuckoofilter),
@@ -154,10 +208,10 @@ impl Entry {
     }
 
     /// Builds the filter in the space of the plan. The rate that it was built for comes with it.
-    pub(crate) fn build(&self, plan: &Plan) -> Outcome<(Built, f64)> {
+    pub(crate) fn build(&self, plan: &Plan<'_>) -> Outcome<(Built, f64)> {
         match plan.space {
             // One that has no other rate takes part with the one it has.
-            Space::Rate(rate) => match (self.build)(self.name, plan.keys, rate, plan.seed) {
+            Space::Rate(rate) => match (self.build)(self.name, plan, rate) {
                 Ok(built) => Ok((built, self.only_rate.unwrap_or(rate))),
                 Err(Refused::Other(problem)) => Err(Failure::contender(self.name, problem)),
                 Err(_) => Err(Failure::contender(
@@ -171,11 +225,17 @@ impl Entry {
 
     /// The most precise filter of at most so many bits a key, or the coarsest one if all are larger: found by halving, since
     /// the smaller the rate, the larger the filter.
-    fn in_space(&self, plan: &Plan, bits: f64) -> Outcome<(Built, f64)> {
+    fn in_space(&self, plan: &Plan<'_>, bits: f64) -> Outcome<(Built, f64)> {
         if let Some(rate) = self.only_rate {
             return self.build(&Plan { space: Space::Rate(rate), ..*plan });
         }
-        let at = |step: u32| (self.build)(self.name, plan.keys, rate_of(step), plan.seed);
+        if self.needs == Needs::Sample {
+            // It divides the space among its layers by itself; this is the rate of a filter without any.
+            let rate = rivals::rate_of_bits(bits);
+            let built = (self.build)(self.name, plan, rate);
+            return built.map(|built| (built, rate)).map_err(|refused| refused.said_by(self.name));
+        }
+        let at = |step: u32| (self.build)(self.name, plan, rate_of(step));
         let (mut fits, mut beyond, mut best) = (0, FINEST, None);
         while fits + 1 < beyond {
             let step = u32::midpoint(fits, beyond);
@@ -198,9 +258,9 @@ fn rate_of(step: u32) -> f64 {
     0.5_f64.powf(f64::from(step) / 4.0)
 }
 
-fn build_ours(name: &str, keys: usize, rate: f64, seed: u64) -> Result<Built, Refused> {
+fn build_ours(name: &str, plan: &Plan<'_>, rate: f64) -> Result<Built, Refused> {
     let entry = subject::find(name).map_err(|error| Refused::Other(error.to_string()))?;
-    let spec = Spec::new(keys, seed).rate(rate).load(LOAD);
+    let spec = Spec::new(plan.keys, plan.seed).rate(rate).load(LOAD);
     match entry.build(&spec) {
         Ok(subject) => Ok(Box::new(Ours(subject))),
         Err(SubjectError::Build { source: BuildError::RateOutOfRange { min, .. }, .. }) => {
@@ -211,7 +271,7 @@ fn build_ours(name: &str, keys: usize, rate: f64, seed: u64) -> Result<Built, Re
 }
 
 /// A filter of besom, with its reverse map in memory.
-struct Ours(Subject<MemoryRemote>);
+pub(super) struct Ours(pub(super) Subject<MemoryRemote>);
 
 impl Contender for Ours {
     fn insert(&mut self, key: &[u8]) -> Result<(), String> {

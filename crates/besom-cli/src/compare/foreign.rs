@@ -1,10 +1,11 @@
-//! The filters that people use today, each by its ordinary interface, with its own hash function.
+//! The filters that people use today, each by its ordinary interface, with its own hash function. Those that have no seed get keys that begin
+//! with one.
 
 use std::collections::hash_map::DefaultHasher;
 
 use besom::{KeyHasher, Seed, Xxh3};
 
-use super::contender::{Contender, Refused};
+use super::contender::{Contender, Plan, Refused};
 
 type Built = Result<Box<dyn Contender>, Refused>;
 
@@ -17,10 +18,10 @@ fn sensible(rate: f64, finest: i32) -> Result<(), Refused> {
     }
 }
 
-pub(super) fn fastbloom(_: &str, keys: usize, rate: f64, seed: u64) -> Built {
+pub(super) fn fastbloom(_: &str, plan: &Plan<'_>, rate: f64) -> Built {
     sensible(rate, 38)?;
-    let builder = fastbloom::BloomFilter::with_false_pos(rate).seed(&u128::from(seed));
-    Ok(Box::new(Bloom(builder.expected_items(keys))))
+    let builder = fastbloom::BloomFilter::with_false_pos(rate).seed(&u128::from(plan.seed));
+    Ok(Box::new(Bloom(builder.expected_items(plan.keys))))
 }
 
 struct Bloom(fastbloom::BloomFilter);
@@ -40,43 +41,48 @@ impl Contender for Bloom {
     }
 }
 
-pub(super) fn qfilter(_: &str, keys: usize, rate: f64, _: u64) -> Built {
+pub(super) fn qfilter(_: &str, plan: &Plan<'_>, rate: f64) -> Built {
     sensible(rate, 30)?;
     let filter =
-        qfilter::Filter::new(keys as u64, rate).map_err(|error| Refused::Other(error.to_string()))?;
-    Ok(Box::new(Quotient(filter)))
+        qfilter::Filter::new(plan.keys as u64, rate).map_err(|error| Refused::Other(error.to_string()))?;
+    Ok(Box::new(Quotient { filter, seed: plan.seed }))
 }
 
-struct Quotient(qfilter::Filter);
+struct Quotient {
+    filter: qfilter::Filter,
+    seed: u64,
+}
 
 impl Contender for Quotient {
     fn insert(&mut self, key: &[u8]) -> Result<(), String> {
-        self.0.insert(key).map(drop).map_err(|error| error.to_string())
+        self.filter.insert((self.seed, key)).map(drop).map_err(|error| error.to_string())
     }
 
     fn contains(&self, key: &[u8]) -> bool {
-        self.0.contains(key)
+        self.filter.contains((self.seed, key))
     }
 
     fn bits(&self) -> usize {
-        8 * self.0.memory_usage()
+        8 * self.filter.memory_usage()
     }
 }
 
 /// Its fingerprints have 8 bits, whatever the rate.
-pub(super) fn cuckoofilter(_: &str, keys: usize, _: f64, _: u64) -> Built {
-    Ok(Box::new(Cuckoo { filter: cuckoofilter::CuckooFilter::with_capacity(keys), capacity: keys }))
+pub(super) fn cuckoofilter(_: &str, plan: &Plan<'_>, _: f64) -> Built {
+    let (capacity, seed) = (plan.keys, plan.seed);
+    Ok(Box::new(Cuckoo { filter: cuckoofilter::CuckooFilter::with_capacity(capacity), capacity, seed }))
 }
 
 /// Its number of slots is a power of two; the keys may be too many for the one that it chooses.
 struct Cuckoo {
     filter: cuckoofilter::CuckooFilter<DefaultHasher>,
     capacity: usize,
+    seed: u64,
 }
 
 impl Contender for Cuckoo {
     fn insert(&mut self, key: &[u8]) -> Result<(), String> {
-        self.filter.add(key).map_err(|error| error.to_string())
+        self.filter.add(&(self.seed, key)).map_err(|error| error.to_string())
     }
 
     fn grow(&mut self) -> bool {
@@ -86,7 +92,7 @@ impl Contender for Cuckoo {
     }
 
     fn contains(&self, key: &[u8]) -> bool {
-        self.filter.contains(key)
+        self.filter.contains(&(self.seed, key))
     }
 
     fn bits(&self) -> usize {
@@ -95,9 +101,9 @@ impl Contender for Cuckoo {
 }
 
 /// Its fingerprints have 8 bits, whatever the rate.
-pub(super) fn xorf(_: &str, keys: usize, _: f64, seed: u64) -> Built {
-    let hash = Xxh3::with_seed(Seed::from(seed));
-    Ok(Box::new(Fuse { hash, hashes: Vec::with_capacity(keys), filter: None }))
+pub(super) fn xorf(_: &str, plan: &Plan<'_>, _: f64) -> Built {
+    let hash = Xxh3::with_seed(Seed::from(plan.seed));
+    Ok(Box::new(Fuse { hash, hashes: Vec::with_capacity(plan.keys), filter: None }))
 }
 
 /// A static filter of 64-bit numbers: keys are hashed for it, and it is built when all of them are known.

@@ -1,49 +1,56 @@
 //! `besom compare`: every filter, at equal space, in front of a real store.
 //!
 //! ```text
-//! source ──▶ keys, queries ──▶ replay (a contender at a time, in front of the store) ──▶ rows
-//!                                                                                          │
-//!                text, JSON, page ◀── verdict ◀── product (the best of ours in RedbStore) ◀┘
+//! source ──▶ keys, queries, a sample ──▶ contest (filters × seeds on all cores: replay) ──▶ rows
+//!                                                                                           │
+//!                 text, JSON, page ◀── verdict ◀── product (the best of ours in RedbStore) ◀┘
 //! ```
 
 mod contender;
+mod contest;
 mod foreign;
 mod json;
 mod page;
 mod product;
 mod queries;
 mod replay;
+mod rivals;
 mod source;
 mod store;
 mod story;
 mod text;
+mod threats;
+mod training;
 mod verdict;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use besom_lab::workload::Format;
 use clap::Args;
 
-use self::contender::{ENTRIES, Entry, Plan, Space};
+use self::contender::{ENTRIES, Entry, Needs, Plan, Space};
+use self::contest::{Contest, Limits};
 use self::product::Product;
 use self::replay::{Arena, Row};
 use self::source::Source;
 use self::store::{Store, StoreKind};
-use crate::error::{Ending, Failure, Outcome};
+use self::training::Training;
+use crate::error::{Ending, Outcome};
+use crate::input::with_formats;
 use crate::interrupt;
 use crate::output::{self, Paint, thousands};
 use crate::progress::Progress;
 
 /// Which data, which filters, which space.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(after_help = with_formats("\
 Examples:
   besom compare
   besom compare --keys names.txt --queries requests.txt --report report.html
   besom compare --trace OLTP.lis.zst --bits-per-key 10 --filters telescoping,bloom,fastbloom --json
 
-Exit codes: 0 fine, 2 usage or input error, 130 interrupted (what was measured so far is shown).")]
+Exit codes: 0 fine, 2 usage or input error, 130 interrupted (what was measured so far is shown)."))]
 pub(crate) struct Compare {
     /// The keys that are stored, one a line; - is standard input. Plain, gzip or zstd
     #[arg(long, value_name = "FILE", requires = "queries")]
@@ -57,7 +64,8 @@ pub(crate) struct Compare {
     /// The share of the trace's distinct keys that is stored
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, requires = "trace")]
     stored: f64,
-    /// What the files look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
+    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from
+    /// name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
     /// The same for the queries, where they differ from the keys
@@ -66,8 +74,8 @@ pub(crate) struct Compare {
     /// The space that every filter gets, in bits a key
     #[arg(long, value_name = "BITS", default_value_t = 12.0, value_parser = bits_per_key)]
     bits_per_key: f64,
-    /// The false-positive rate that every filter gets, instead of space
-    #[arg(long, value_name = "RATE", value_parser = rate, conflicts_with = "bits_per_key")]
+    /// The false-positive rate that every filter gets, instead of space: 1/1000, 0.1%, 2^-10 or 0.001
+    #[arg(long, value_name = "RATE", value_parser = crate::rate::rate, conflicts_with = "bits_per_key")]
     rate: Option<f64>,
     /// The filters, by name, or `all` [default: those that are likely to be of interest]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = filter)]
@@ -78,13 +86,22 @@ pub(crate) struct Compare {
     /// How many queries the attacker has
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     attack: u64,
-    /// Everything random follows from it
+    /// The first seed; everything random follows from it
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How many seeds every filter is tried with [default: from 3 to 9, as many as --budget allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    seeds: Option<u16>,
+    /// How long it should take, in seconds, if the number of seeds is open
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, conflicts_with = "seeds")]
+    budget: u64,
+    /// Queries of another day, which stacked filters are trained on [default: the first tenth of the queries, which are not measured then]
+    #[arg(long, value_name = "FILE", requires = "queries")]
+    sample: Option<PathBuf>,
     /// Queries of the story that is told without data
     #[arg(long, value_name = "N", default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["keys", "trace"])]
     story_queries: u64,
-    /// Write a page with plots
+    /// Write a page with plots; - is standard output
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Write JSON instead of a table
@@ -110,13 +127,6 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "not a share: more than 0, less than 1".into())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|rate| *rate > 0.0 && *rate < 1.0)
-        .ok_or_else(|| "not a rate: more than 0, less than 1".into())
-}
-
 fn bits_per_key(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
@@ -132,19 +142,27 @@ impl Compare {
         interrupt::install();
         let entries = self.entries();
         let start = Instant::now();
-        let source = self.source()?;
+        let source = self.source(&entries)?;
         let space = self.rate.map_or(Space::BitsPerKey(self.bits_per_key), Space::Rate);
-        let plan = Plan { keys: source.stored as usize, space, seed: self.seed };
-        if !self.json {
+        let keys = source.stored as usize;
+        let training = Training::new(source.sample.as_ref(), &source.queries, keys, space)?;
+        let plan = Plan { keys, space, seed: self.seed, training: &training };
+        if !self.json && !self.report.as_deref().is_some_and(output::is_stdout) {
             output::print(&self.headline(&source, &plan))?;
         }
-        let Measured { rows, product, complete } = self.measure(&source, &plan, &entries)?;
+        let limits = Limits {
+            seeds: self.seeds.map(usize::from),
+            // The product comes after the contest, and takes about as long as one of its rounds.
+            end: start + Duration::from_secs(self.budget).mul_f64(0.75),
+        };
+        let Measured { rows, product, complete } = self.measure(&source, &plan, &entries, limits)?;
         let report = Report {
             source: &source,
             plan: &plan,
             rows: &rows,
             product: product.as_ref(),
             store: self.store,
+            complete,
             seconds: start.elapsed().as_secs_f64(),
         };
         self.show(&report)?;
@@ -159,49 +177,59 @@ impl Compare {
         ENTRIES.iter().filter(chosen).copied().collect()
     }
 
-    fn source(&self) -> Outcome<Source> {
+    fn source(&self, entries: &[Entry]) -> Outcome<Source> {
         let mut progress = Progress::new(self.story_queries as f64);
         let mut told = |what: &str, done: u64| {
             progress.begin_quietly(what.to_owned());
             progress.advance(done as f64);
         };
         let format = self.keys_format.as_ref();
+        let queries_format = self.queries_format.as_ref().or(format);
+        // A sample is taken away only if somebody wants it.
+        let trained = entries.iter().any(|entry| entry.needs == Needs::Sample);
+        let sampled = |source: Source| match &self.sample {
+            Some(sample) => source.sampled_from(sample, queries_format),
+            None if trained => source.hold_out(),
+            None => Ok(source),
+        };
         match (&self.keys, &self.queries, &self.trace) {
-            (Some(keys), Some(queries), _) => source::from_files(
-                (keys, format),
-                (queries, self.queries_format.as_ref().or(format)),
-                &mut told,
-            ),
-            (_, _, Some(trace)) => source::from_trace(trace, format, self.stored, &mut told),
-            _ => story::tell(self.story_queries, self.seed, &mut told),
+            (Some(keys), Some(queries), _) => {
+                sampled(source::from_files((keys, format), (queries, queries_format), &mut told)?)
+            }
+            (_, _, Some(trace)) => sampled(source::from_trace(trace, format, self.stored, &mut told)?),
+            _ => {
+                // Of the same habits, before the queries that are measured.
+                let sample = if trained { self.story_queries / (source::SAMPLED_IN - 1) } else { 0 };
+                let story = story::tell(sample + self.story_queries, self.seed, &mut told)?;
+                if trained { story.hold_out() } else { Ok(story) }
+            }
         }
     }
 
-    fn headline(&self, source: &Source, plan: &Plan) -> String {
-        let space = match plan.space {
-            Space::BitsPerKey(bits) => format!("{bits} bits a key for every filter"),
-            Space::Rate(rate) => format!("a false-positive rate of {rate} for every filter"),
-        };
-        let store = match self.store {
-            StoreKind::Redb => "redb, a database on disk",
-            StoreKind::Memory => "a table in memory",
-        };
-        let repeated = match source.repeated_keys {
-            0 => String::new(),
-            lines => format!(" ({} lines repeated a key)", thousands(lines)),
-        };
+    fn headline(&self, source: &Source, plan: &Plan<'_>) -> String {
         format!(
-            "{} keys{repeated}, {} queries: {}.\nBehind the filters: {store}. {space}.\n\n",
+            "{} keys{}, {} queries: {}.\nBehind the filters: {}. {}.{}\n\n",
             thousands(u64::from(source.stored)),
+            source.passed.describe(),
             thousands(source.queries.len()),
-            source.title
+            source.title,
+            self.store.describe(),
+            plan.space.describe(),
+            plan.training.describe()
         )
     }
 
-    /// Tries the filters, one after the other, and the best of them in the product; fewer than all if it was interrupted.
-    fn measure(&self, source: &Source, plan: &Plan, entries: &[Entry]) -> Outcome<Measured> {
+    /// Holds the contest, and tries the best of ours in the product.
+    fn measure(
+        &self,
+        source: &Source,
+        plan: &Plan<'_>,
+        entries: &[Entry],
+        limits: Limits,
+    ) -> Outcome<Measured> {
         let (keys, queries) = (f64::from(source.stored), source.queries.len() as f64);
-        let replays = entries.len() + usize::from(self.store == StoreKind::Redb);
+        let in_product = usize::from(self.store == StoreKind::Redb);
+        let replays = entries.len() * contest::expected_rounds(limits) + in_product;
         let mut progress = Progress::new(keys + (keys + queries) * replays as f64);
         progress.begin("filling the store");
         let store =
@@ -213,9 +241,9 @@ impl Compare {
             store: &store,
             attack_queries: self.attack,
         };
-        let rows = contest(&arena, plan, entries, &mut progress)?;
-        if rows.len() < entries.len() {
-            return Ok(Measured { rows, product: None, complete: false });
+        let Contest { rows, complete } = contest::hold(&arena, plan, entries, limits, &mut progress)?;
+        if !complete {
+            return Ok(Measured { rows, product: None, complete });
         }
         let small_enough = rows.iter().filter(|row| verdict::in_contest(row, plan));
         let Some(best) = product::choose(small_enough).filter(|_| self.store == StoreKind::Redb) else {
@@ -227,9 +255,14 @@ impl Compare {
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
-        let verdict = verdict::judge(report.rows, report.plan);
+        // Whoever was interrupted has not seen everything, and concludes nothing.
+        let verdict =
+            verdict::judge(report.rows, report.plan, report.plan.training.stream).filter(|_| report.complete);
         if let Some(path) = &self.report {
             output::write_file(path, &page::render(report, verdict.as_ref()))?;
+            if output::is_stdout(path) {
+                return Ok(());
+            }
         }
         if self.json {
             return output::print_json(&json::summary(report, verdict.as_ref()));
@@ -240,22 +273,6 @@ impl Compare {
         }
         output::print(&text)
     }
-}
-
-/// Tries the filters, one after the other; fewer than all if it was interrupted.
-fn contest(arena: &Arena<'_>, plan: &Plan, entries: &[Entry], progress: &mut Progress) -> Outcome<Vec<Row>> {
-    let mut rows = Vec::new();
-    for entry in entries {
-        match arena.run(entry, plan, &mut |what, done| progress.step(what, entry.name, done)) {
-            Ok(Some(row)) => rows.push(row),
-            Ok(None) | Err(Failure::Interrupted) => break,
-            Err(failure) => return Err(failure),
-        }
-        if interrupt::stopped() {
-            break;
-        }
-    }
-    Ok(rows)
 }
 
 /// What came of all filters.
@@ -270,9 +287,35 @@ struct Measured {
 /// What was measured, on what.
 pub(crate) struct Report<'a> {
     source: &'a Source,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     rows: &'a [Row],
     product: Option<&'a Product>,
     store: StoreKind,
+    /// Whether nobody interrupted.
+    complete: bool,
     seconds: f64,
+}
+
+impl Report<'_> {
+    /// The rows, the fewest useless reads first.
+    fn sorted(&self) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by(|a, b| verdict::order(a, b));
+        rows
+    }
+
+    /// How many seeds every filter was tried with, or the most of them.
+    fn seeds(&self) -> usize {
+        self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0)
+    }
+
+    /// What is said at the top where somebody interrupted.
+    fn interruption(&self) -> Option<String> {
+        (!self.complete).then(|| {
+            format!(
+                "Interrupted: {} filters were tried, some of them with fewer seeds than others. No conclusion is drawn.",
+                self.rows.len()
+            )
+        })
+    }
 }

@@ -1,59 +1,87 @@
-//! The page of a comparison: one file, nothing loaded from elsewhere; for phones, desks and paper.
+//! The page of a comparison: one file, nothing loaded from elsewhere; for phones, desks and paper. What came out and the one plot
+//! that matters stand on the first screen.
 
 use std::fmt::Write;
 
 use besom_lab::report::{Axis, FIGURE_STYLE, Line, PAGE_STYLE, Plot, escape, render_figure};
-use besom_lab::stats::Summary;
+use besom_lab::stats::{Spread, Summary};
 
 use super::Report;
-use super::contender::Space;
+use super::contender::Needs;
 use super::replay::Row;
-use super::store::StoreKind;
 use super::verdict::{Verdict, in_contest};
 use crate::output::thousands;
 
 /// The page.
 pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>) -> String {
+    let rows = report.sorted();
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>besom compare</title>\n<style>{PAGE_STYLE}{FIGURE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>Which filter saves most?</h1>\n"
+         <title>besom compare</title>\n<style>{PAGE_STYLE}{FIGURE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n"
     );
-    if let Some(verdict) = verdict {
-        let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&verdict.sentence));
-        let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&verdict.code));
+    if let Some(interruption) = report.interruption() {
+        let _ = writeln!(html, "<p class=\"interrupted\" role=\"alert\">{}</p>", escape(&interruption));
     }
+    if let Some(verdict) = verdict {
+        let _ = writeln!(html, "<h1 class=\"headline\">{}</h1>", bold_names(&verdict.headline));
+    } else {
+        html.push_str("<h1 class=\"headline\">Filters in front of one store</h1>\n");
+    }
+    let _ = writeln!(html, "<div class=\"first\">{}</div>", render_figure(&useless(&rows, report.seeds())));
+    if let Some(verdict) = verdict {
+        explain(&mut html, verdict);
+    }
+    table(&mut html, report, &rows, verdict);
     if let Some(product) = report.product {
         let _ = writeln!(html, "<p>{}</p>", escape(&product.sentence()));
     }
-    let _ = writeln!(html, "<p class=\"facts\">{}</p>", escape(&facts(report)));
-    table(&mut html, report, verdict);
     html.push_str("<div class=\"plots\">\n");
-    for plot in [over_time(report.rows), space(report.rows), speed(report.rows), attack(report.rows)] {
+    for plot in [over_time(&rows), space(&rows), speed(&rows), attack(&rows)] {
         if !plot.is_empty() {
             html += &render_figure(&plot);
         }
     }
-    let _ = write!(html, "</div>\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
+    html.push_str("</div>\n");
+    let _ = writeln!(html, "<p class=\"facts\">{}</p>", escape(&facts(report)));
+    let _ = write!(html, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n");
     html
 }
 
+/// What is between pairs of stars is bold.
+fn bold_names(text: &str) -> String {
+    let parts = text.split("**").enumerate();
+    let part = |(place, part): (usize, &str)| {
+        if place % 2 == 1 { format!("<b>{}</b>", escape(part)) } else { escape(part) }
+    };
+    parts.map(part).collect()
+}
+
+/// What else there is to say, the threat, and the code.
+fn explain(html: &mut String, verdict: &Verdict) {
+    for detail in &verdict.details {
+        let _ = writeln!(html, "<p class=\"detail\">{}</p>", escape(detail));
+    }
+    if let Some(threat) = verdict.threat {
+        let _ = writeln!(html, "<p class=\"threat\">{}</p>", escape(threat));
+    }
+    if let Some(code) = &verdict.code {
+        let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(code));
+    }
+}
+
 fn facts(report: &Report<'_>) -> String {
-    let space = match report.plan.space {
-        Space::BitsPerKey(bits) => format!("{bits} bits a key for every filter"),
-        Space::Rate(rate) => format!("a false-positive rate of {rate} for every filter"),
-    };
-    let store = match report.store {
-        StoreKind::Redb => "redb, a database on disk",
-        StoreKind::Memory => "a table in memory",
-    };
     format!(
-        "{} keys, {} queries: {}. Behind the filters: {store}; {space}. Seed {}, besom {}, {:.0} seconds.",
+        "{} keys, {} queries: {}. Behind the filters: {}. {}.{} {} seeds from {} on, besom {}, {:.0} seconds.",
         thousands(u64::from(report.source.stored)),
         thousands(report.source.queries.len()),
         report.source.title,
+        report.store.describe(),
+        report.plan.space.describe(),
+        report.plan.training.describe(),
+        report.seeds(),
         report.plan.seed,
         env!("CARGO_PKG_VERSION"),
         report.seconds
@@ -63,129 +91,156 @@ fn facts(report: &Report<'_>) -> String {
 /// A cell: what is shown, and what it is sorted by.
 type Cell = (String, f64);
 
-const COLUMNS: [(&str, &str); 10] = [
-    ("filter", "its name; those that repair false positives are adaptive"),
+const COLUMNS: [(&str, &str); 9] = [
+    ("filter", "its name, and what it needs beside its memory"),
     ("bits a key", "memory at the end, repairs included, without the reverse map"),
-    ("false positives", "absent keys that the filter accepted: useless look-ups"),
-    ("repeated", "those of them that had been false positives before"),
-    ("repairs", "false positives that the filter repaired"),
-    ("store reads per million queries", "look-ups, and what repairs read of the reverse map"),
-    ("million queries a second", "with the store behind the filter"),
+    ("useless reads", "look-ups of absent keys that the filter let through: median over the seeds"),
+    ("range", "the fewest and the most over the seeds"),
+    ("repeated", "those of them that had been useless before, first seed"),
+    ("repair reads", "reads of the reverse map by repairs, median"),
+    ("million queries a second", "with the store behind the filter, first seed"),
     ("filter alone", "million queries a second without the store"),
     ("attacker gets through", "share of the queries of an attacker who repeats what was accepted"),
-    ("working memory, kbit", "what operations work in, however large the filter; not among the bits a key"),
 ];
 
-fn cells(row: &Row) -> [Cell; 9] {
-    let attacked = row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
-    let reads = row.store_reads() as f64 * 1e6 / row.queries.max(1) as f64;
-    let count = |number: u64| (thousands(number), number as f64);
+fn cells(row: &Row) -> [Cell; 8] {
+    let (run, useless, attacked) = (row.first(), row.useless(), row.attacked().median);
+    let count = |number: f64| (thousands(number.round() as u64), number);
     [
-        (format!("{:.2}", row.bits_per_key), row.bits_per_key),
-        count(row.false_positives),
-        count(row.repeated),
-        count(row.adaptations),
-        count(reads as u64),
-        (format!("{:.2}", row.queries_per_second() / 1e6), row.queries_per_second()),
-        (format!("{:.1}", row.filter_speed / 1e6), row.filter_speed),
+        (format!("{:.2}", row.bits_per_key()), row.bits_per_key()),
+        count(useless.median),
+        (format!("{}–{}", thousands(useless.low as u64), thousands(useless.high as u64)), useless.low),
+        count(run.repeated as f64),
+        count(row.repair_reads().median),
+        (format!("{:.2}", run.queries_per_second() / 1e6), run.queries_per_second()),
+        (format!("{:.1}", run.filter_speed / 1e6), run.filter_speed),
         (format!("{:.2}%", 100.0 * attacked), attacked),
-        (format!("{:.0}", row.working_kbit()), row.working_kbit()),
     ]
 }
 
-fn table(html: &mut String, report: &Report<'_>, verdict: Option<&Verdict>) {
-    html.push_str("<div class=\"wide\"><table id=\"filters\"><thead><tr>");
-    for (heading, meaning) in COLUMNS {
+fn table(html: &mut String, report: &Report<'_>, rows: &[&Row], verdict: Option<&Verdict>) {
+    html.push_str("<p class=\"cue\" aria-hidden=\"true\">The table goes on to the right →</p>\n");
+    html.push_str("<div class=\"wide scrolls\" tabindex=\"0\"><table id=\"filters\"><thead><tr>");
+    for (place, (heading, meaning)) in COLUMNS.into_iter().enumerate() {
+        let sorted = if place == 2 { " aria-sort=\"ascending\"" } else { "" };
         let _ = write!(
             html,
-            "<th scope=\"col\"><button type=\"button\" title=\"{meaning}\">{heading}</button></th>"
+            "<th scope=\"col\"{sorted}><button type=\"button\" title=\"{meaning}\">{heading}</button></th>"
         );
     }
     html.push_str("</tr></thead><tbody>\n");
-    for row in report.rows {
-        let best = verdict.is_some_and(|verdict| verdict.recommended == row.entry_name);
+    for row in rows {
+        let best = verdict.is_some_and(|verdict| verdict.recommended.contains(&row.entry_name));
         let class = if best { " class=\"best\"" } else { "" };
         let star = if in_contest(row, report.plan) { "" } else { " *" };
-        let kind = if row.adaptive { " <small>adaptive</small>" } else { "" };
         let name = escape(row.entry_name);
-        let _ = write!(html, "<tr{class}><th scope=\"row\" data-value=\"{name}\">{name}{star}{kind}</th>");
+        let kind = row.needs.name();
+        let _ = write!(
+            html,
+            "<tr{class}><th scope=\"row\" data-value=\"{name}\">{name}{star} <small>{kind}</small></th>"
+        );
         for (text, value) in cells(row) {
             let _ = write!(html, "<td data-value=\"{value}\">{text}</td>");
         }
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
-    if report.rows.iter().any(|row| !in_contest(row, report.plan)) {
+    if rows.iter().any(|row| !in_contest(row, report.plan)) {
         html.push_str(
             "<p class=\"facts\">* larger than the space that all were given, so not in the contest.</p>\n",
         );
     }
+    let working = rows.iter().filter(|row| row.first().working_bits > 0);
+    let working: Vec<String> =
+        working.map(|row| format!("{} {:.0}", row.entry_name, row.first().working_kbit())).collect();
+    if !working.is_empty() {
+        let _ = writeln!(
+            html,
+            "<p class=\"facts\">Working memory, kbit, whatever the size of the filter and not among the bits a key: {}.</p>",
+            escape(&working.join(", "))
+        );
+    }
 }
 
-fn over_time(rows: &[Row]) -> Plot {
-    let (x, y) = (
-        Axis::linear("million queries").including(0.0),
-        Axis::linear("useless look-ups so far").including(0.0),
-    );
-    let mut plot = Plot::lines("useless", "Useless look-ups in the store, as the queries go on", x, y);
-    // Whoever is far worse than the rest would flatten all others; the table has them.
-    let mut ends: Vec<u64> = rows.iter().map(|row| row.false_positives).collect();
-    ends.sort_unstable();
-    let middle = ends.get(ends.len() / 2).copied().unwrap_or(0);
-    let shown = |row: &&Row| row.false_positives <= 10 * middle.max(1) || rows.len() < 4;
-    for row in rows.iter().filter(shown) {
-        let step = row.useless.len().div_ceil(20).max(1);
-        let last = row.useless.len().saturating_sub(1);
+/// The one that matters: all filters, with their ranges.
+fn useless(rows: &[&Row], seeds: usize) -> Plot {
+    let over = if seeds == 1 { "one seed".into() } else { format!("median and range of {seeds} seeds") };
+    let title = format!("Useless reads of the store ({over})");
+    let mut plot = Plot::dots("useless", title, Axis::log("useless reads, logarithmic"));
+    for row in rows {
+        plot.dot(row.entry_name, kind(row), of(&row.useless(), seeds));
+    }
+    plot
+}
+
+/// What the colours of plots stand for.
+fn kind(row: &Row) -> &'static str {
+    match row.needs {
+        Needs::Nothing => "plain",
+        Needs::Feedback => "list or cache of absent keys",
+        Needs::Sample => "trained on a sample",
+        Needs::ReverseMap => "adaptive, with a reverse map",
+    }
+}
+
+fn of(spread: &Spread, runs: usize) -> Summary {
+    Summary { mean: spread.median, low: spread.low, high: spread.high, runs }
+}
+
+fn over_time(rows: &[&Row]) -> Plot {
+    let (x, y) = (Axis::linear("million queries").including(0.0), Axis::log("useless reads so far"));
+    let mut plot = Plot::lines("over-time", "Useless reads as the queries go on, first seed", x, y);
+    for row in rows {
+        let useless = &row.first().useless;
+        let step = useless.len().div_ceil(16).max(1);
+        let last = useless.len().saturating_sub(1);
         // The last point, and none so near to it that the two run into one another.
-        let apart = |place: usize| place.is_multiple_of(step) && place + step / 2 < last;
-        let points = row.useless.iter().enumerate().filter(|(place, _)| apart(*place) || *place == last);
+        let apart = |place: usize| place > 0 && place.is_multiple_of(step) && place + step / 2 < last;
+        let points = useless.iter().enumerate().filter(|(place, _)| apart(*place) || *place == last);
         plot.line(Line::exact(
             row.entry_name,
             points.map(|(_, point)| (point.0 as f64 / 1e6, point.1 as f64)),
         ));
     }
-    let hidden: Vec<_> = rows.iter().filter(|row| !shown(row)).map(|row| row.entry_name).collect();
-    if !hidden.is_empty() {
-        plot.title += &format!(" (far above: {})", hidden.join(", "));
-    }
     plot
 }
 
-fn space(rows: &[Row]) -> Plot {
-    let title = "Space, and the share of absent keys that got through";
-    let mut plot = Plot::lines(
-        "space",
-        title,
-        Axis::linear("bits a key"),
-        Axis::log("false positives / absent queries"),
-    );
+fn space(rows: &[&Row]) -> Plot {
+    let title = "Space, and the share of absent queries that got through";
+    let mut plot =
+        Plot::lines("space", title, Axis::linear("bits a key"), Axis::log("useless reads / absent queries"));
     for row in rows {
-        let rate = row.false_positives as f64 / row.absent.max(1) as f64;
-        plot.line(Line::exact(row.entry_name, [(row.bits_per_key, rate)]));
+        let absent = row.first().absent.max(1) as f64;
+        let useless = row.useless();
+        let rate = Spread {
+            low: useless.low / absent,
+            median: useless.median / absent,
+            high: useless.high / absent,
+        };
+        plot.line(Line::new(row.entry_name, vec![(row.bits_per_key(), of(&rate, row.runs.len()))]));
     }
     plot
 }
 
-fn speed(rows: &[Row]) -> Plot {
+fn speed(rows: &[&Row]) -> Plot {
     let mut plot = Plot::dots(
         "speed",
         "Queries a second, with the store behind the filter and without",
         Axis::log("million queries a second"),
     );
     for row in rows {
-        plot.dot(row.entry_name, "filter alone", exactly(row.filter_speed / 1e6));
-        plot.dot(row.entry_name, "with the store", exactly(row.queries_per_second() / 1e6));
+        plot.dot(row.entry_name, "filter alone", exactly(row.first().filter_speed / 1e6));
+        plot.dot(row.entry_name, "with the store", exactly(row.first().queries_per_second() / 1e6));
     }
     plot
 }
 
-fn attack(rows: &[Row]) -> Plot {
-    let queries = rows.first().map_or(0, |row| row.attack.queries);
+fn attack(rows: &[&Row]) -> Plot {
+    let queries = rows.first().map_or(0, |row| row.first().attack.queries);
     let title = format!("An attacker who repeats whatever got through, {} queries", thousands(queries));
     let mut plot = Plot::dots("attack", title, Axis::log("share of his queries that got through"));
     for row in rows {
-        let share = row.attack.false_positives as f64 / row.attack.queries.max(1) as f64;
-        plot.dot(row.entry_name, if row.adaptive { "adaptive" } else { "not adaptive" }, exactly(share));
+        plot.dot(row.entry_name, kind(row), of(&row.attacked(), row.runs.len()));
     }
     plot.reference("one in ten is a new key", 0.1);
     plot
@@ -196,7 +251,9 @@ fn exactly(value: f64) -> Summary {
 }
 
 const STYLE: &str = "\
-.verdict{font-size:1.15rem;max-width:60em}\
+.headline{font-size:1.35rem;font-weight:400;max-width:46em}.headline b{font-weight:700;color:var(--good)}\
+.first figure{max-width:900px}.detail,.threat{max-width:62em}.threat{border-left:4px solid var(--bad);padding-left:.8em}\
+.interrupted{border:2px solid var(--bad);border-radius:8px;padding:.6em .9em;font-weight:600}\
 pre{background:var(--fill);border:1px solid var(--line);border-radius:8px;padding:.7em 1em;overflow-x:auto;font-size:.85rem}\
 table{font-variant-numeric:tabular-nums}th,td{text-align:right;white-space:nowrap}\
 thead th{vertical-align:bottom;padding:0}thead button{all:unset;cursor:pointer;padding:.5em .7em;display:block;\
@@ -204,7 +261,9 @@ white-space:normal;font-weight:600;min-width:4.5em}thead button:focus-visible{ou
 thead th[aria-sort=ascending] button::after{content:' \\25B2'}thead th[aria-sort=descending] button::after{content:' \\25BC'}\
 tr>:first-child{text-align:left;position:sticky;left:0;background:var(--paper);background-clip:padding-box}thead tr>:first-child{background:var(--fill)}\
 tbody th{font-weight:600}small{color:var(--soft);font-weight:400}tr.best>*,tr.best>:first-child{background-color:var(--best)}\
-@media print{thead button{min-width:0;padding:.4em .5em}th,td{padding:.35em .5em}tr>:first-child{position:static}}";
+.cue{display:none;margin:1em 0 -.6em;color:var(--soft);font-size:.85rem;text-align:right}\
+@media screen and (max-width:900px){.cue{display:block}.scrolls{box-shadow:inset -14px 0 12px -12px var(--soft)}tbody th small{display:block}}\
+@media print{.first figure{max-width:16cm}thead button{min-width:0;padding:.4em .5em}th,td{padding:.35em .5em}tr>:first-child{position:static}}";
 
 /// Sorting by a click on a heading; the page is complete without it.
 const SCRIPT: &str = "\

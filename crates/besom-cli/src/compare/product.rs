@@ -14,7 +14,7 @@ use besom::{
 use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
 
-use super::contender::{LOAD, Plan};
+use super::contender::{LOAD, Needs, Plan};
 use super::queries::Chunk;
 use super::replay::{Arena, Row, false_negative};
 use super::store::CACHE;
@@ -53,10 +53,9 @@ impl Product {
     }
 }
 
-/// The best of the filters that a [`RedbStore`] takes: of those that adapt, all but the one without a reverse map.
+/// The best of the filters that a [`RedbStore`] takes: of those with a reverse map.
 pub(super) fn choose<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<&'r Row> {
-    rows.filter(|row| row.adaptive && row.entry_name != "whitelist")
-        .min_by(|a, b| super::verdict::order(a, b))
+    rows.filter(|row| row.needs == Needs::ReverseMap).min_by(|a, b| super::verdict::order(a, b))
 }
 
 /// Keys in one transaction, and the bytes after which there are no more: a megabyte a key must not add up.
@@ -68,10 +67,10 @@ impl Arena<'_> {
     pub(super) fn in_product(
         &self,
         row: &Row,
-        plan: &Plan,
+        plan: &Plan<'_>,
         progress: &mut dyn FnMut(&str, u64),
     ) -> Outcome<Option<Product>> {
-        let (rate, keys, seed) = (row.rate, plan.keys, plan.seed);
+        let (rate, keys, seed) = (row.first().rate, plan.keys, plan.seed);
         macro_rules! within {
             ($filter:ty $(, $load:expr $(, $ground:ident)?)?) => {
                 self.tried(row.entry_name, progress, move |more| {

@@ -2,7 +2,8 @@
 //! not grow with them.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::Arc;
 
 use crate::error::{Failure, Outcome};
 
@@ -16,9 +17,10 @@ pub(super) struct Recorder {
     bytes: u64,
 }
 
-/// Queries that can be replayed.
+/// Queries that can be replayed, by several threads at once.
+#[derive(Clone)]
 pub(super) struct Queries {
-    file: File,
+    file: Arc<File>,
     /// Where the first one that counts begins.
     start: u64,
     /// How many there are from there on.
@@ -61,7 +63,7 @@ impl Recorder {
     pub(super) fn finish(self, start: u64, skipped: u64, stored: u32) -> Outcome<Queries> {
         let count = self.count - skipped;
         let file = self.file.into_inner().map_err(|error| temporary(error.into_error()))?;
-        Ok(Queries { file, start, count, stored })
+        Ok(Queries { file: Arc::new(file), start, count, stored })
     }
 }
 
@@ -104,9 +106,7 @@ impl Queries {
 
     /// Hands all queries to the visitor, a chunk at a time, until it says no.
     pub(super) fn replay(&self, visit: &mut dyn FnMut(&Chunk) -> Outcome<bool>) -> Outcome<()> {
-        let mut file = &self.file;
-        file.seek(io::SeekFrom::Start(self.start)).map_err(temporary)?;
-        let mut reader = BufReader::with_capacity(1 << 18, file);
+        let mut reader = BufReader::with_capacity(1 << 18, From { file: &self.file, offset: self.start });
         let (mut chunk, mut left) = (Chunk::default(), self.count);
         while left > 0 {
             self.fill(&mut reader, &mut chunk, left).map_err(temporary)?;
@@ -116,6 +116,18 @@ impl Queries {
             }
         }
         Ok(())
+    }
+
+    /// The first queries, and the rest.
+    pub(super) fn split(self, first: u64) -> Outcome<(Self, Self)> {
+        let first = Self { count: first.min(self.count), ..self.clone() };
+        let mut start = self.start;
+        first.replay(&mut |chunk| {
+            start += (chunk.bytes.len() + chunk.len() * 2 * size_of::<u32>()) as u64;
+            Ok(true)
+        })?;
+        let count = self.count - first.count;
+        Ok((first, Self { start, count, ..self }))
     }
 
     fn fill(&self, reader: &mut impl Read, chunk: &mut Chunk, left: u64) -> io::Result<()> {
@@ -131,6 +143,23 @@ impl Queries {
             chunk.ends.push((start + length, u32::from_le_bytes(number) < self.stored));
         }
         Ok(())
+    }
+}
+
+/// A file from some place on, whoever else reads it.
+struct From<'f> {
+    file: &'f File,
+    offset: u64,
+}
+
+impl Read for From<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(unix)]
+        let read = std::os::unix::fs::FileExt::read_at(self.file, buffer, self.offset)?;
+        #[cfg(windows)]
+        let read = std::os::windows::fs::FileExt::seek_read(self.file, buffer, self.offset)?;
+        self.offset += read as u64;
+        Ok(read)
     }
 }
 
@@ -165,5 +194,16 @@ mod tests {
             queries.replay(&mut visit).unwrap();
             assert_eq!(u64::from(next), 1000 + queries.len());
         }
+        let (first, rest) = queries.split(40_000).unwrap();
+        assert_eq!((first.len(), rest.len()), (40_000, 59_000));
+        let mut next = 41_000;
+        let mut visit = |chunk: &Chunk| {
+            chunk.iter().for_each(|(found, _)| {
+                assert_eq!(found, &key(next)[..], "{next}");
+                next += 1;
+            });
+            Ok(true)
+        };
+        rest.replay(&mut visit).unwrap();
     }
 }

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use besom::{KeyHasher, Seed, Xxh3};
+use besom_lab::stats::Spread;
 
-use super::contender::{Contender, Entry, Plan};
+use super::contender::{Contender, Entry, Needs, Plan};
 use super::queries::{Chunk, Queries};
 use super::store::Store;
 use crate::error::{Failure, Outcome};
@@ -16,7 +17,15 @@ use crate::keys::KeySet;
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) entry_name: &'static str,
-    pub(crate) adaptive: bool,
+    pub(crate) needs: Needs,
+    /// One for each seed, in their order; never empty. The first one had the store behind it.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// What came of one filter with one seed.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) seed: u64,
     /// The rate that it was built for.
     pub(crate) rate: f64,
     /// At the end, with all repairs.
@@ -25,6 +34,7 @@ pub(crate) struct Row {
     pub(crate) working_bits: usize,
     pub(crate) queries: u64,
     pub(crate) absent: u64,
+    /// Useless reads of the store.
     pub(crate) false_positives: u64,
     /// False positives that had been false positives before.
     pub(crate) repeated: u64,
@@ -50,6 +60,58 @@ pub(crate) struct Attack {
 }
 
 impl Row {
+    /// The run with the store behind the filter.
+    pub(crate) fn first(&self) -> &Run {
+        self.runs.first().expect("a row is made of a run")
+    }
+
+    /// Median and range of something over the seeds.
+    pub(crate) fn spread(&self, of: impl Fn(&Run) -> f64) -> Spread {
+        Spread::of(self.runs.iter().map(of)).expect("a row is made of a run")
+    }
+
+    /// Useless reads of the store: look-ups of keys that are not there.
+    pub(crate) fn useless(&self) -> Spread {
+        self.spread(|run| run.false_positives as f64)
+    }
+
+    /// Reads of the reverse map by repairs.
+    pub(crate) fn repair_reads(&self) -> Spread {
+        self.spread(|run| run.remote_reads as f64)
+    }
+
+    pub(crate) fn bits_per_key(&self) -> f64 {
+        self.spread(|run| run.bits_per_key).median
+    }
+
+    /// The share of the attacker's queries that got through.
+    pub(crate) fn attacked(&self) -> Spread {
+        self.spread(|run| run.attack.false_positives as f64 / run.attack.queries.max(1) as f64)
+    }
+}
+
+impl Run {
+    fn new(seed: u64, rate: f64, insert_time: Duration) -> Self {
+        Self {
+            seed,
+            rate,
+            bits_per_key: 0.0,
+            working_bits: 0,
+            queries: 0,
+            absent: 0,
+            false_positives: 0,
+            repeated: 0,
+            lookups: 0,
+            remote_reads: 0,
+            adaptations: 0,
+            insert_time,
+            time: Duration::ZERO,
+            filter_speed: 0.0,
+            useless: vec![(0, 0)],
+            attack: Attack::default(),
+        }
+    }
+
     /// Everything that goes to the store: look-ups, and what repairs read there.
     pub(crate) fn store_reads(&self) -> u64 {
         self.lookups + self.remote_reads
@@ -77,44 +139,30 @@ pub(crate) struct Arena<'a> {
 const POINTS: u64 = 120;
 
 impl Arena<'_> {
-    /// Tries a filter. `None` if it was interrupted. `progress` hears of keys and queries that are done.
+    /// Tries a filter. `None` if it was interrupted. `progress` hears of keys and queries that are done. Only a run that is
+    /// timed has the store behind it: counts are the same without.
     pub(super) fn run(
         &self,
         entry: &Entry,
-        plan: &Plan,
+        plan: &Plan<'_>,
+        timed: bool,
         progress: &mut dyn FnMut(&str, u64),
-    ) -> Outcome<Option<Row>> {
+    ) -> Outcome<Option<Run>> {
         let (mut filter, rate) = entry.build(plan)?;
         let insert_time = self.fill(entry.name, filter.as_mut(), &mut |done| progress("filling", done))?;
         let before = filter.remote_reads();
-        let mut row = Row {
-            entry_name: entry.name,
-            adaptive: entry.adaptive,
-            rate,
-            bits_per_key: 0.0,
-            working_bits: 0,
-            queries: 0,
-            absent: 0,
-            false_positives: 0,
-            repeated: 0,
-            lookups: 0,
-            remote_reads: 0,
-            adaptations: 0,
-            insert_time,
-            time: Duration::ZERO,
-            filter_speed: 0.0,
-            useless: vec![(0, 0)],
-            attack: Attack::default(),
-        };
-        if !self.replay(filter.as_mut(), &mut row, progress)? {
+        let mut run = Run::new(plan.seed, rate, insert_time);
+        if !self.replay(entry.name, filter.as_mut(), timed, &mut run, progress)? {
             return Ok(None);
         }
-        row.remote_reads = filter.remote_reads() - before;
-        row.bits_per_key = filter.bits() as f64 / f64::from(self.stored);
-        row.working_bits = filter.working_bits();
-        row.filter_speed = self.speed(filter.as_ref())?;
-        row.attack = self.attack(entry.name, filter.as_mut(), plan.seed)?;
-        Ok(Some(row))
+        run.remote_reads = filter.remote_reads() - before;
+        run.bits_per_key = filter.bits() as f64 / f64::from(self.stored);
+        run.working_bits = filter.working_bits();
+        if timed {
+            run.filter_speed = self.speed(filter.as_ref())?;
+        }
+        run.attack = self.attack(entry.name, filter.as_mut(), plan.seed)?;
+        Ok(Some(run))
     }
 
     fn fill(
@@ -157,8 +205,10 @@ impl Arena<'_> {
     /// Replays all queries. `false` if it was interrupted.
     fn replay(
         &self,
+        name: &str,
         filter: &mut dyn Contender,
-        row: &mut Row,
+        timed: bool,
+        run: &mut Run,
         progress: &mut dyn FnMut(&str, u64),
     ) -> Outcome<bool> {
         let hash = Xxh3::with_seed(Seed::from(1_u64));
@@ -167,46 +217,23 @@ impl Arena<'_> {
         let mut visit = |chunk: &Chunk| {
             let start = Instant::now();
             for (key, stored) in chunk.iter() {
-                self.ask(filter, key, stored, row, |key| seen.insert(hash.digest(key).lo))?;
-                if row.queries.is_multiple_of(step) {
-                    row.useless.push((row.queries, row.false_positives));
+                let found = |key: &[u8]| if timed { self.store.get(key) } else { Ok(stored) };
+                if ask(filter, key, stored, run, found).map_err(|asked| asked.said_by(name, key))? {
+                    run.repeated += u64::from(!seen.insert(hash.digest(key).lo));
+                }
+                if run.queries.is_multiple_of(step) {
+                    run.useless.push((run.queries, run.false_positives));
                 }
             }
-            row.time += start.elapsed();
+            run.time += start.elapsed();
             progress("replaying", chunk.len() as u64);
             Ok(!interrupt::stopped())
         };
         self.queries.replay(&mut visit)?;
-        if row.useless.last().is_none_or(|&(queries, _)| queries < row.queries) {
-            row.useless.push((row.queries, row.false_positives));
+        if run.useless.last().is_none_or(|&(queries, _)| queries < run.queries) {
+            run.useless.push((run.queries, run.false_positives));
         }
-        Ok(row.queries == self.queries.len())
-    }
-
-    /// One query: what the filter does not reject is looked up; what is not there then is reported to the filter.
-    #[inline]
-    fn ask(
-        &self,
-        filter: &mut dyn Contender,
-        key: &[u8],
-        stored: bool,
-        row: &mut Row,
-        mut is_new: impl FnMut(&[u8]) -> bool,
-    ) -> Outcome<()> {
-        row.queries += 1;
-        row.absent += u64::from(!stored);
-        if !filter.contains(key) {
-            return if stored { Err(false_negative(row.entry_name, key)) } else { Ok(()) };
-        }
-        row.lookups += 1;
-        if self.store.get(key)? {
-            return Ok(());
-        }
-        row.false_positives += 1;
-        row.repeated += u64::from(!is_new(key));
-        let repaired = filter.adapt(key).map_err(|problem| Failure::contender(row.entry_name, problem))?;
-        row.adaptations += u64::from(repaired);
-        Ok(())
+        Ok(run.queries == self.queries.len())
     }
 
     /// How fast the filter alone answers the first queries.
@@ -248,7 +275,7 @@ impl Arena<'_> {
                 continue;
             }
             // What got through once and is asked again is known to be absent.
-            if !again && self.store.get(&key)? {
+            if !again && self.keys.number(&key).is_some_and(|number| number < self.stored) {
                 continue;
             }
             attack.false_positives += 1;
@@ -259,6 +286,46 @@ impl Arena<'_> {
         }
         Ok(attack)
     }
+}
+
+/// What can go wrong with a query.
+enum Asked {
+    FalseNegative,
+    Filter(String),
+    Store(Failure),
+}
+
+impl Asked {
+    fn said_by(self, name: &str, key: &[u8]) -> Failure {
+        match self {
+            Self::FalseNegative => false_negative(name, key),
+            Self::Filter(problem) => Failure::contender(name, problem),
+            Self::Store(failure) => failure,
+        }
+    }
+}
+
+/// One query: what the filter does not reject is looked up; what is not there then is reported to the filter. Whether that was so.
+#[inline]
+fn ask(
+    filter: &mut dyn Contender,
+    key: &[u8],
+    stored: bool,
+    run: &mut Run,
+    find: impl FnOnce(&[u8]) -> Outcome<bool>,
+) -> Result<bool, Asked> {
+    run.queries += 1;
+    run.absent += u64::from(!stored);
+    if !filter.contains(key) {
+        return if stored { Err(Asked::FalseNegative) } else { Ok(false) };
+    }
+    run.lookups += 1;
+    if find(key).map_err(Asked::Store)? {
+        return Ok(false);
+    }
+    run.false_positives += 1;
+    run.adaptations += u64::from(filter.adapt(key).map_err(Asked::Filter)?);
+    Ok(true)
 }
 
 pub(super) fn false_negative(name: &str, key: &[u8]) -> Failure {

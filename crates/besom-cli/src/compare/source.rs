@@ -6,7 +6,7 @@ use besom_lab::workload::Format;
 
 use super::queries::{Queries, Recorder, STRANGER};
 use crate::error::{Failure, Outcome};
-use crate::input::{Input, too_many};
+use crate::input::{Input, Passed, too_many};
 use crate::interrupt;
 use crate::keys::KeySet;
 
@@ -17,10 +17,34 @@ pub(super) struct Source {
     /// How many are stored.
     pub(super) stored: u32,
     pub(super) queries: Queries,
-    /// Lines that repeated a key.
-    pub(super) repeated_keys: u64,
+    /// Queries that came before, if somebody asked for them: none of those that are measured.
+    pub(super) sample: Option<Queries>,
+    /// Lines that are no key.
+    pub(super) passed: Passed,
     /// What it is, in a sentence without an end.
     pub(super) title: String,
+}
+
+/// One query in so many is for those who want to know what is asked before they are built.
+pub(super) const SAMPLED_IN: u64 = 10;
+
+impl Source {
+    /// Takes the first queries away as a sample.
+    pub(super) fn hold_out(mut self) -> Outcome<Self> {
+        let (sample, rest) = self.queries.clone().split(self.queries.len() / SAMPLED_IN)?;
+        (self.sample, self.queries) = (Some(sample), rest);
+        Ok(self)
+    }
+
+    /// Reads the sample from a file of its own.
+    pub(super) fn sampled_from(mut self, path: &Path, format: Option<&Format>) -> Outcome<Self> {
+        let (mut input, mut recorder, mut key) = (Input::open(path, format)?, Recorder::new()?, Vec::new());
+        while next(&mut input, &mut key, recorder.count(), &mut |_, _| ())? {
+            recorder.push(self.keys.number(&key).unwrap_or(STRANGER), &key)?;
+        }
+        self.sample = Some(recorder.finish(0, 0, self.stored)?);
+        Ok(self)
+    }
 }
 
 /// Keys from one file, queries from another.
@@ -32,7 +56,7 @@ pub(super) fn from_files(
     let keys_input = Input::open(keys.0, keys.1)?;
     let mut queries_input = Input::open(queries.0, queries.1)?;
     let title = format!("the keys of {}, the queries of {}", keys_input.name, queries_input.name);
-    let (keys, repeated_keys) = keys_input.into_set()?;
+    let (keys, passed) = keys_input.into_set()?;
     let (mut recorder, mut key) = (Recorder::new()?, Vec::new());
     while next(&mut queries_input, &mut key, recorder.count(), progress)? {
         recorder.push(keys.number(&key).unwrap_or(STRANGER), &key)?;
@@ -42,7 +66,7 @@ pub(super) fn from_files(
     }
     let stored = keys.len() as u32;
     let queries = recorder.finish(0, 0, stored)?;
-    Ok(Source { keys, stored, queries, repeated_keys, title })
+    Ok(Source { keys, stored, queries, sample: None, passed, title })
 }
 
 /// Everything from one stream of requests: the first keys to appear are stored, as many as the share says; the requests after
@@ -75,7 +99,7 @@ pub(super) fn from_trace(
         keys.len()
     );
     let queries = recorder.finish(start, skipped, stored as u32)?;
-    Ok(Source { keys, stored: stored as u32, queries, repeated_keys: 0, title })
+    Ok(Source { keys, stored: stored as u32, queries, sample: None, passed: Passed::default(), title })
 }
 
 fn next(

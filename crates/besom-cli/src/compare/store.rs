@@ -20,6 +20,16 @@ pub(crate) enum StoreKind {
     Memory,
 }
 
+impl StoreKind {
+    /// What it is, in a few words.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::Redb => "redb, a database on disk",
+            Self::Memory => "a table in memory",
+        }
+    }
+}
+
 /// The keys that are stored, to be looked up.
 pub(crate) enum Store<'k> {
     Redb {

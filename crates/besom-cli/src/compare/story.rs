@@ -6,6 +6,7 @@ use besom_lab::workload::Zipf;
 use super::queries::{Recorder, STRANGER};
 use super::source::Source;
 use crate::error::{Failure, Outcome};
+use crate::input::Passed;
 use crate::interrupt;
 use crate::keys::KeySet;
 use crate::output::thousands;
@@ -108,7 +109,7 @@ pub(super) fn tell(queries: u64, seed: u64, progress: &mut dyn FnMut(&str, u64))
          these); the others are for {} misspelt and private names, asked for over and over (Zipf {EXPONENT:.1})",
         thousands(STRANGERS)
     );
-    Ok(Source { keys: packages, stored, queries, repeated_keys: 0, title })
+    Ok(Source { keys: packages, stored, queries, sample: None, passed: Passed::default(), title })
 }
 
 #[cfg(test)]

@@ -1,141 +1,419 @@
-//! Which filter is recommended, and why.
+//! What the figures bear out: a winner only where ranges part, and plain words where nothing can be said.
 
-use super::contender::{Plan, Space, find};
+use besom_lab::stats::Spread;
+use serde::Serialize;
+
+use super::contender::{Needs, Plan, Space, find};
 use super::replay::Row;
+use super::threats::threat;
+use super::training::Stream;
 use crate::output::thousands;
 
 /// How much larger than asked for a filter may have become by its repairs.
 const TOLERANCE: f64 = 1.05;
 /// A gain below this share of all store reads is not worth a change.
 const WORTH: f64 = 0.02;
+/// Fewer useless reads than this are chance.
+const FEW: f64 = 30.0;
 
-/// What is recommended.
+/// What came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Finding {
+    /// One filter has fewer useless reads with every seed than any other with any.
+    Winner,
+    /// Several filters that need the same share the first place.
+    Level,
+    /// A filter that needs less than the best is not clearly worse.
+    Suffices,
+    /// No query was for an absent key.
+    NothingAbsent,
+    /// No absent key was asked for twice.
+    NothingRepeated,
+    /// Too few useless reads to tell filters apart.
+    TooFew,
+    /// No filter fits into the memory, or none is of use there.
+    TooSmall,
+}
+
+/// What is recommended, and why.
 #[derive(Debug, Clone)]
 pub(crate) struct Verdict {
-    /// The filter with the fewest store reads among those of its size.
-    pub(crate) recommended: &'static str,
-    /// Why, in a sentence or two.
-    pub(crate) sentence: String,
+    pub(crate) finding: Finding,
+    /// Those that share the first place, the best first; nobody where nothing can be said.
+    pub(crate) recommended: Vec<&'static str>,
+    /// One sentence of at most 25 words, in which names between `**` are bold.
+    pub(crate) headline: String,
+    /// What else a reader should know, a sentence or two each.
+    pub(crate) details: Vec<String>,
+    /// What the first of the recommended does not withstand.
+    pub(crate) threat: Option<&'static str>,
     /// How to build it.
-    pub(crate) code: String,
+    pub(crate) code: Option<String>,
 }
 
 /// Whether a filter stayed within the space that all were given.
-pub(crate) fn in_contest(row: &Row, plan: &Plan) -> bool {
+pub(crate) fn in_contest(row: &Row, plan: &Plan<'_>) -> bool {
     match plan.space {
-        Space::BitsPerKey(bits) => row.bits_per_key <= TOLERANCE * bits,
+        Space::BitsPerKey(bits) => row.bits_per_key() <= TOLERANCE * bits,
         Space::Rate(_) => true,
     }
 }
 
-/// Judges what was measured. `None` if nothing was, or everything is too large.
-pub(crate) fn judge(rows: &[Row], plan: &Plan) -> Option<Verdict> {
-    let contest = || rows.iter().filter(|row| in_contest(row, plan));
-    let best = contest().min_by(|a, b| order(a, b))?;
-    let plain = contest().filter(|row| !row.adaptive).min_by(|a, b| order(a, b));
-    let adaptive = contest().filter(|row| row.adaptive).min_by(|a, b| order(a, b));
-    let mut sentence = match (plain, adaptive) {
-        (Some(plain), Some(adaptive)) if adaptive.entry_name == best.entry_name => {
-            against_plain(adaptive, plain)
-        }
-        (Some(plain), Some(adaptive)) => not_worth(plain, adaptive),
-        _ => format!(
-            "{} had the fewest store reads: {} in {} queries, {} of them useless.",
-            best.entry_name,
-            thousands(best.store_reads()),
-            thousands(best.queries),
-            thousands(best.false_positives)
-        ),
-    };
-    if best.entry_name == "whitelist" {
-        let with_remote =
-            contest().filter(|row| row.adaptive && row.entry_name != "whitelist").min_by(|a, b| order(a, b));
-        sentence += &whitelist_caveat(with_remote);
-    }
-    Some(Verdict { recommended: best.entry_name, sentence, code: code(best, plan) })
-}
-
-/// Fewest store reads first; then who stands up better to the attacker, who is faster, who is smaller.
+/// Fewest useless reads first; then who stands up better to the attacker, who is faster, who is smaller.
 pub(super) fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
-    (a.store_reads().cmp(&b.store_reads()))
-        .then(a.attack.false_positives.cmp(&b.attack.false_positives))
-        .then(b.filter_speed.total_cmp(&a.filter_speed))
-        .then(a.bits_per_key.total_cmp(&b.bits_per_key))
+    (a.useless().median.total_cmp(&b.useless().median))
+        .then(a.attacked().median.total_cmp(&b.attacked().median))
+        .then(b.first().filter_speed.total_cmp(&a.first().filter_speed))
+        .then(a.bits_per_key().total_cmp(&b.bits_per_key()))
 }
 
-fn against_plain(best: &Row, plain: &Row) -> String {
-    let useless = |row: &Row| row.false_positives + row.remote_reads;
-    let (ours, theirs) = (useless(best), useless(plain));
-    let times = theirs as f64 / ours.max(1) as f64;
-    let mut sentence = format!(
-        "{} saves most: {} needless store reads in {} queries (those of its repairs included), where {}, the best that does \
-         not adapt, made {}: {times:.1} times as many. An attacker who repeats what gets through had {:.2}% of his queries \
-         accepted, against {:.0}%.",
-        best.entry_name,
-        thousands(ours),
-        thousands(best.queries),
-        plain.entry_name,
-        thousands(theirs),
-        100.0 * share(best),
-        100.0 * share(plain),
-    );
-    let saved = plain.store_reads().saturating_sub(best.store_reads());
-    if (saved as f64) < WORTH * plain.store_reads() as f64 {
-        let part = 100.0 * saved as f64 / plain.store_reads().max(1) as f64;
-        sentence += &format!(
-            " But that is only {part:.1}% of all store reads, most of which find what they look for: unless somebody attacks, \
-             an adaptive filter is hardly worth it for this stream."
-        );
+/// Judges what was measured. `None` if nothing was.
+pub(crate) fn judge(rows: &[Row], plan: &Plan<'_>, stream: Stream) -> Option<Verdict> {
+    if rows.is_empty() {
+        return None;
     }
-    sentence
+    let mut contest: Vec<&Row> = rows.iter().filter(|row| in_contest(row, plan)).collect();
+    contest.sort_by(|a, b| order(a, b));
+    let plain = contest.iter().find(|row| row.needs == Needs::Nothing).copied();
+    if stream.absent == 0 {
+        return Some(Verdict::nothing(
+            Finding::NothingAbsent,
+            "No query asks for an absent key, so no filter can save a read on this stream.",
+            "Give it queries as they arrive at the store, those that find nothing among them.",
+        ));
+    }
+    let Some(&best) = contest.first().filter(|best| best.useless().median < 0.5 * stream.absent as f64)
+    else {
+        return Some(too_small(rows, plan));
+    };
+    let most = contest.iter().map(|row| row.useless().high).fold(0.0, f64::max);
+    if most < FEW {
+        return Some(too_few(best, most));
+    }
+    if stream.repeated == 0
+        && let Some(plain) = plain
+    {
+        return Some(nothing_repeated(plain, best, plan));
+    }
+    Some(weigh(&contest, best, plain, plan))
 }
 
-/// What counts alone do not show about the filter that keeps a list.
-fn whitelist_caveat(second: Option<&Row>) -> String {
-    let second = second.map_or_else(String::new, |row| {
-        format!(" {} comes next, with {} store reads.", row.entry_name, thousands(row.store_reads()))
+/// The usual case: several filters, each with a range.
+fn weigh(contest: &[&Row], best: &Row, plain: Option<&Row>, plan: &Plan<'_>) -> Verdict {
+    let level: Vec<&Row> =
+        contest.iter().filter(|row| !best.useless().parts_from(&row.useless())).copied().collect();
+    let simplest = level.iter().min_by_key(|row| row.needs).copied().unwrap_or(best);
+    let mut verdict = if simplest.needs < best.needs {
+        suffices(simplest, best)
+    } else if level.len() > 1 {
+        several(&level, contest)
+    } else {
+        winner(best, contest)
+    };
+    let shown = find_row(contest, verdict.recommended[0]).unwrap_or(best);
+    let simpler = contest.iter().find(|row| row.needs < shown.needs).copied();
+    verdict.details.extend(ranges(shown, simpler.into_iter().chain(plain)));
+    verdict.details.extend(repairs(shown, simpler));
+    verdict.details.extend(caveat(shown, plan));
+    verdict.details.extend(worth(shown, plain));
+    verdict.threat = Some(threat(shown.entry_name));
+    verdict.code = Some(code(shown, plan));
+    verdict
+}
+
+fn find_row<'r>(rows: &[&'r Row], name: &str) -> Option<&'r Row> {
+    rows.iter().find(|row| row.entry_name == name).copied()
+}
+
+impl Verdict {
+    fn nothing(finding: Finding, headline: &str, advice: &str) -> Self {
+        Self::new(finding, Vec::new(), headline.into(), vec![advice.into()])
+    }
+
+    fn new(finding: Finding, recommended: Vec<&'static str>, headline: String, details: Vec<String>) -> Self {
+        Self { finding, recommended, headline, details, threat: None, code: None }
+    }
+
+    /// The headline without marks.
+    pub(crate) fn plain_headline(&self) -> String {
+        self.headline.replace("**", "")
+    }
+}
+
+fn count(value: f64) -> String {
+    thousands(value.round() as u64)
+}
+
+fn range(spread: &Spread) -> String {
+    if spread.low == spread.high {
+        count(spread.median)
+    } else {
+        format!("{} to {}", count(spread.low), count(spread.high))
+    }
+}
+
+/// How many times as many.
+fn times(more: f64, fewer: f64) -> String {
+    let ratio = more / fewer.max(1.0);
+    if ratio < 9.95 { format!("{ratio:.1} times") } else { format!("{ratio:.0} times") }
+}
+
+fn too_small(rows: &[Row], plan: &Plan<'_>) -> Verdict {
+    let Space::BitsPerKey(bits) = plan.space else {
+        let headline = "At this rate every filter lets most absent keys through: ask for a smaller one.";
+        return Verdict::nothing(Finding::TooSmall, headline, "Choose --rate 0.01, for example.");
+    };
+    let advice = "Give it more memory, for example --bits-per-key 8.";
+    let smallest = rows.iter().min_by(|a, b| a.bits_per_key().total_cmp(&b.bits_per_key()));
+    match smallest.filter(|_| !rows.iter().any(|row| in_contest(row, plan))) {
+        Some(row) => Verdict::nothing(
+            Finding::TooSmall,
+            &format!(
+                "No filter fits into {bits} bits a key: the smallest, {}, takes {:.1}.",
+                row.entry_name,
+                row.bits_per_key()
+            ),
+            advice,
+        ),
+        None => Verdict::nothing(
+            Finding::TooSmall,
+            &format!("At {bits} bits a key every filter lets more than half of the absent keys through."),
+            advice,
+        ),
+    }
+}
+
+fn too_few(best: &Row, most: f64) -> Verdict {
+    let queries = best.first().queries;
+    let more = (queries as f64 * 10.0 * FEW / most.max(1.0)).max(queries as f64 * 2.0);
+    let headline = format!(
+        "Too few queries to tell filters apart: none made more than {} useless reads in {}.",
+        count(most),
+        thousands(queries)
+    );
+    let advice = format!("About {} queries, or fewer bits a key, would show a difference.", round_up(more));
+    Verdict::nothing(Finding::TooFew, &headline, &advice)
+}
+
+/// The next number of one digit and zeros.
+fn round_up(value: f64) -> String {
+    let unit = 10_f64.powf(value.max(1.0).log10().floor());
+    thousands(((value / unit).ceil() * unit) as u64)
+}
+
+fn nothing_repeated(plain: &Row, best: &Row, plan: &Plan<'_>) -> Verdict {
+    let headline = format!(
+        "No absent key is asked for twice, so nothing can be saved by repairs: a plain filter, such as **{}**, is enough.",
+        plain.entry_name
+    );
+    let mut details: Vec<String> = ranges(plain, std::iter::once(best)).into_iter().collect();
+    details.push(
+        "A cache of absent keys saves nothing either. It is another matter if somebody attacks.".into(),
+    );
+    let mut verdict = Verdict::new(Finding::NothingRepeated, vec![plain.entry_name], headline, details);
+    verdict.threat = Some(threat(plain.entry_name));
+    verdict.code = Some(code(plain, plan));
+    verdict
+}
+
+fn suffices(simple: &Row, best: &Row) -> Verdict {
+    let rival = match best.needs {
+        Needs::ReverseMap => "filter with a reverse map",
+        Needs::Sample => "trained filter",
+        _ => "other filter",
+    };
+    let headline = format!(
+        "**{}** suffices: {} useless reads; no {rival} is clearly better on this stream.",
+        simple.entry_name,
+        count(simple.useless().median)
+    );
+    let best_is = format!(
+        "The fewest in the middle of all seeds has {}, with {} ({}). {}",
+        best.entry_name,
+        count(best.useless().median),
+        range(&best.useless()),
+        what_would_show(best, simple)
+    );
+    Verdict::new(Finding::Suffices, vec![simple.entry_name], headline, vec![best_is])
+}
+
+fn several(level: &[&Row], contest: &[&Row]) -> Verdict {
+    let names = match level {
+        [a, b] => format!("**{}** and **{}**", a.entry_name, b.entry_name),
+        [a, b, c] => format!("**{}**, **{}** and **{}**", a.entry_name, b.entry_name, c.entry_name),
+        [a, rest @ ..] => format!("**{}** and {} others", a.entry_name, rest.len()),
+        [] => String::new(),
+    };
+    let low = level.iter().map(|row| row.useless().low).fold(f64::INFINITY, f64::min);
+    let high = level.iter().map(|row| row.useless().high).fold(0.0, f64::max);
+    let behind = contest.iter().find(|row| row.needs < level[0].needs);
+    let behind = behind.map_or_else(String::new, |row| {
+        format!(
+            "; {}, {}, makes {}",
+            row.entry_name,
+            best_without(level[0].needs),
+            count(row.useless().median)
+        )
     });
-    format!(
-        " Mind that it cannot remove keys, and that its list grows with every new false positive.{second}"
-    )
+    let headline = format!(
+        "No difference at this size between {names}: {} to {} useless reads{behind}.",
+        count(low),
+        count(high)
+    );
+    let all: Vec<_> = level.iter().map(|row| row.entry_name).collect();
+    let details = vec![format!(
+        "Level are {}: their ranges overlap. {}",
+        all.join(", "),
+        what_would_show(level[0], level[1])
+    )];
+    Verdict::new(Finding::Level, all, headline, details)
 }
 
-fn not_worth(plain: &Row, adaptive: &Row) -> String {
-    format!(
-        "Adaptive filters are not worth it for this stream: of the {} false positives of {} only {} were repeated ones. It had \
-         {} store reads; {}, the best that adapts, had {}, those of its repairs included. If somebody may attack, it is \
-         another matter: whoever repeats what gets through had {:.0}% of his queries accepted, against {:.2}%.",
-        thousands(plain.false_positives),
-        plain.entry_name,
-        thousands(plain.repeated),
-        thousands(plain.store_reads()),
-        adaptive.entry_name,
-        thousands(adaptive.store_reads()),
-        100.0 * share(plain),
-        100.0 * share(adaptive),
-    )
+fn winner(best: &Row, contest: &[&Row]) -> Verdict {
+    let useless = best.useless().median;
+    let simpler = contest.iter().find(|row| row.needs < best.needs);
+    let against =
+        simpler.map(|row| (row, best_without(best.needs))).or(contest.get(1).map(|row| (row, "the next")));
+    let headline = match against {
+        Some((rival, what)) => format!(
+            "**{}** makes the fewest useless reads: {}; {}, {what}, makes {}, {} as many.",
+            best.entry_name,
+            count(useless),
+            rival.entry_name,
+            count(rival.useless().median),
+            times(rival.useless().median, useless)
+        ),
+        None => format!("**{}**, the only filter, makes {} useless reads.", best.entry_name, count(useless)),
+    };
+    Verdict::new(Finding::Winner, vec![best.entry_name], headline, Vec::new())
 }
 
-/// The share of the attacker's queries that got through.
-fn share(row: &Row) -> f64 {
-    row.attack.false_positives as f64 / row.attack.queries.max(1) as f64
+fn best_without(needs: Needs) -> &'static str {
+    match needs {
+        Needs::ReverseMap => "the best without a reverse map",
+        Needs::Sample => "the best without a sample",
+        Needs::Feedback | Needs::Nothing => "the best that learns nothing",
+    }
+}
+
+/// What it would take to see whether two filters differ that were not told apart.
+fn what_would_show(a: &Row, b: &Row) -> String {
+    let (a, b) = (a.useless(), b.useless());
+    let width = f64::midpoint(a.high - a.low, b.high - b.low);
+    let factor = (width / (a.median - b.median).abs().max(1e-9)).powi(2);
+    if factor > 100.0 {
+        "If there is a difference, it is too small for a stream even a hundred times as long to show.".into()
+    } else {
+        let more = factor.ceil().max(2.0);
+        format!(
+            "A stream about {more:.0} times as long, or more seeds (--seeds), would show one if there is one."
+        )
+    }
+}
+
+/// Medians and ranges of the filters that the headline is about.
+fn ranges<'r>(best: &'r Row, others: impl Iterator<Item = &'r Row>) -> Option<String> {
+    let seeds = best.runs.len();
+    let of =
+        |row: &Row| format!("{} {} ({})", row.entry_name, count(row.useless().median), range(&row.useless()));
+    let mut told = vec![best.entry_name];
+    let mut parts = vec![of(best)];
+    for row in others {
+        if !told.contains(&row.entry_name) {
+            told.push(row.entry_name);
+            parts.push(of(row));
+        }
+    }
+    let over = match seeds {
+        1 => "With one seed, which is no range".into(),
+        seeds => format!("Median and range of {seeds} seeds"),
+    };
+    (parts.len() > 1).then(|| format!("{over}, useless reads: {}.", parts.join("; ")))
+}
+
+/// Repairs read as well: what that means if these reads cost as much as look-ups.
+fn repairs(best: &Row, simpler: Option<&Row>) -> Option<String> {
+    let (reads, useless) = (best.repair_reads().median, best.useless().median);
+    if reads == 0.0 {
+        return None;
+    }
+    let with = useless + reads;
+    let then = match simpler {
+        Some(row) if row.useless().median < with => format!(
+            "; counted in full they come to {} together, more than the {} of {}: keep the reverse map where the data is",
+            count(with),
+            count(row.useless().median),
+            row.entry_name
+        ),
+        _ => format!("; counted in full they come to {} together, which changes nothing", count(with)),
+    };
+    Some(format!(
+        "Its repairs read the reverse map {} times, right after the look-up that failed{then}.",
+        count(reads)
+    ))
+}
+
+/// What counts alone do not show.
+fn caveat(best: &Row, plan: &Plan<'_>) -> Option<String> {
+    match best.entry_name {
+        "whitelist" => Some(
+            "Mind that whitelist cannot remove keys, and that its list grows with every new false positive."
+                .into(),
+        ),
+        "stacked" => Some(format!(
+            "Mind that stacked was trained on the {} queries before these; it does not learn, and new keys or new habits of those who \
+             ask mean building it again.",
+            thousands(plan.training.sampled)
+        )),
+        "bloom+cache" => Some(format!(
+            "The cache has {} bytes, the best split for this stream in hindsight; where distinct false positives outgrow it, it is \
+             of no use.",
+            thousands(plan.training.cache_bytes as u64)
+        )),
+        _ => None,
+    }
+}
+
+/// Whether the gain is worth a change, beside the reads that find what they look for.
+fn worth(best: &Row, plain: Option<&Row>) -> Option<String> {
+    let plain = plain.filter(|plain| plain.entry_name != best.entry_name)?;
+    let all = plain.spread(|run| run.lookups as f64).median;
+    let saved = plain.useless().median - best.useless().median;
+    (saved < WORTH * all).then(|| {
+        format!(
+            "But that is only {:.1}% of all store reads, most of which find what they look for: unless somebody attacks, it is hardly \
+             worth a change from {}.",
+            100.0 * saved.max(0.0) / all.max(1.0),
+            plain.entry_name
+        )
+    })
 }
 
 /// The code that builds the filter as it was measured.
-fn code(row: &Row, plan: &Plan) -> String {
+fn code(row: &Row, plan: &Plan<'_>) -> String {
     let Ok(entry) = find(row.entry_name) else { return String::new() };
     let (name, keys) = (entry.type_name, plan.keys);
-    let rate = format!("1.0 / {:.1}", 1.0 / row.rate);
+    let rate = format!("1.0 / {:.1}", 1.0 / row.first().rate);
     match entry.name {
         "fastbloom" => format!("let filter = {name}::with_false_pos({rate}).expected_items({keys});"),
         "qfilter" => format!("let filter = {name}::new({keys}, {rate})?;"),
         "cuckoofilter" => format!("let filter = {name}::with_capacity({keys});"),
         "xorf" => format!("let filter = {name}::try_from(&hashes_of_keys)?; // of {keys} keys"),
+        "stacked" => format!(
+            "let sample = besom_lab::comparison::Sample::of(queries_of_yesterday);\n\
+             let filter = besom_lab::comparison::StackedFilter::new({keys}, bits, &sample, seed)?;"
+        ),
+        "bloom+cache" => format!(
+            "let filter = besom::BloomFilter::builder().capacity({keys}).false_positive_rate({rate}).build()?;\n\
+             let absent = schnellru::LruMap::<u64, (), _>::with_memory_budget({}); // hashes of keys found absent",
+            plan.training.cache_bytes
+        ),
         _ => {
             let load = if has_load(entry.name) { ".max_load(0.95)" } else { "" };
             let calls = format!(".capacity({keys}).false_positive_rate({rate}){load}{}", entry.ground());
             let filter = format!("let filter = besom::{name}::builder(){calls}.build()?;");
-            if entry.adaptive && entry.name != "whitelist" {
+            if entry.needs == Needs::ReverseMap {
                 filter
                     + "\nlet mut guard = besom::Guard::new(filter, your_store); // repairs false positives by itself"
             } else {
@@ -153,66 +431,4 @@ fn has_load(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    //! Catches: a recommendation that the figures do not bear out.
-    use std::time::Duration;
-
-    use super::super::replay::Attack;
-    use super::*;
-
-    const PLAN: Plan = Plan { keys: 1000, space: Space::BitsPerKey(12.0), seed: 1 };
-
-    fn row(name: &'static str, bits: f64, false_positives: u64, remote_reads: u64) -> Row {
-        Row {
-            entry_name: name,
-            adaptive: find(name).unwrap().adaptive,
-            rate: 1.0 / 256.0,
-            bits_per_key: bits,
-            working_bits: 0,
-            queries: 10_000,
-            absent: 9000,
-            false_positives,
-            repeated: 0,
-            lookups: 1000 + false_positives,
-            remote_reads,
-            adaptations: remote_reads,
-            insert_time: Duration::ZERO,
-            time: Duration::from_secs(1),
-            filter_speed: 1e6,
-            useless: Vec::new(),
-            attack: Attack { queries: 100, false_positives: 1 },
-        }
-    }
-
-    #[test]
-    fn the_fewest_reads_among_those_of_the_size_win() {
-        let rows =
-            [row("bloom", 12.0, 500, 0), row("telescoping", 12.1, 50, 50), row("whitelist", 20.0, 10, 0)];
-        let verdict = judge(&rows, &PLAN).unwrap();
-        assert_eq!(verdict.recommended, "telescoping");
-        assert!(verdict.sentence.contains("5.0 times as many"), "{}", verdict.sentence);
-        assert!(
-            verdict.code.contains("TelescopingFilter") && verdict.code.contains("1.0 / 256.0"),
-            "{}",
-            verdict.code
-        );
-        let by_rate = Plan { space: Space::Rate(0.01), ..PLAN };
-        assert_eq!(judge(&rows, &by_rate).unwrap().recommended, "whitelist");
-        assert!(judge(&rows[2..], &PLAN).is_none());
-    }
-
-    #[test]
-    fn repairs_that_cost_more_than_they_save_are_not_recommended() {
-        let rows = [row("bloom", 12.0, 60, 0), row("telescoping", 12.0, 50, 50)];
-        let verdict = judge(&rows, &PLAN).unwrap();
-        assert_eq!(verdict.recommended, "bloom");
-        assert!(verdict.sentence.contains("not worth it"), "{}", verdict.sentence);
-    }
-
-    #[test]
-    fn a_gain_that_hardly_matters_is_called_so() {
-        let rows = [row("bloom", 12.0, 20, 0), row("telescoping", 12.0, 5, 5)];
-        let verdict = judge(&rows, &PLAN).unwrap();
-        assert!(verdict.sentence.contains("hardly worth it"), "{}", verdict.sentence);
-    }
-}
+mod tests;

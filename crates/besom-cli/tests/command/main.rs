@@ -4,8 +4,11 @@
 mod bad_input;
 mod compare;
 mod files;
+mod formats;
 mod help;
 mod page;
+mod pipes;
+mod sceptic;
 mod terminal;
 
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Filters that the papers compare with and that nobody needs in production: correct and tested, not tuned.
+//! Filters that the papers compare with, and the rivals that a sceptic would name: correct and tested, not tuned.
 //!
 //! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove)); those
 //! that all experiments know have a line in the [registry](crate::subject::registry()).
@@ -8,6 +8,7 @@ mod cached;
 mod d_left;
 mod packed;
 mod rank_indexed;
+mod stacked;
 #[cfg(test)]
 mod tests;
 mod vacuum;
@@ -18,10 +19,11 @@ use besom::{Digest, FilterStats, InvariantError};
 use crate::random::mix;
 
 pub use balanced::BalancedBloomFilter;
-pub use cached::Cached;
+pub use cached::{Cached, Clock, Lru, Memory};
 pub use d_left::DLeftFilter;
 pub use packed::Packed;
 pub use rank_indexed::RankIndexedFilter;
+pub use stacked::{Design, Sample, StackedFilter};
 pub use vacuum::VacuumFilter;
 pub use variable_increment::VariableIncrementFilter;
 

@@ -30,6 +30,7 @@ mod tinyset_removal;
 mod tinyset_space;
 mod tinyset_speed;
 mod trace;
+mod training;
 mod turnovers;
 
 use std::fmt;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(broom_budget::BroomBudget),
         Box::new(remote_accesses::RemoteAccess),
         Box::new(repaired_space::RepairedSpace),
+        Box::new(training::Training),
         Box::new(turnovers::Turnovers),
     ]
 }

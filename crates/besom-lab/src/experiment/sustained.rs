@@ -44,9 +44,11 @@ fn cost(attack: &Attack, rules: Rules, states: u32) -> f64 {
     lookups + 10.0 * n
 }
 
-/// Who plays: all filters that adapt, and three that do not.
+/// Who plays: all filters that adapt, and four that do not.
 fn players() -> impl Iterator<Item = &'static Entry> {
-    registry().iter().filter(|entry| entry.adaptive || ["quotient", "cuckoo", "bloom"].contains(&entry.name))
+    registry()
+        .iter()
+        .filter(|entry| entry.adaptive || ["quotient", "cuckoo", "bloom", "stacked"].contains(&entry.name))
 }
 
 fn faces(entry: &Entry, attack: &Attack) -> bool {

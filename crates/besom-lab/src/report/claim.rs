@@ -61,6 +61,12 @@ impl Claim {
         Self { reason: Some(reason.into()), ..self }
     }
 
+    /// The same claim without a verdict: not everything was measured.
+    #[must_use]
+    pub fn opened(self) -> Self {
+        Self { verdict: Verdict::Open, ..self }
+    }
+
     /// Adds a reason if the measurement disagrees.
     #[must_use]
     pub fn if_not(self, reason: impl Into<String>) -> Self {

@@ -52,7 +52,7 @@ mod tests {
     fn what_cannot_be_written_is_named_and_leaves_nothing() {
         let folder = std::env::temp_dir().join(format!("besom-lab-files-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
-        let page = Page { facts: Vec::new(), sections: Vec::new(), failures: Vec::new() };
+        let page = Page { facts: Vec::new(), sections: Vec::new(), failures: Vec::new(), undone: 0 };
         write_page(&page, &folder).unwrap();
         let before = fs::read(folder.join("report.json")).unwrap();
         // A folder where a file should be cannot be replaced by it.

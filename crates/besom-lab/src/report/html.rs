@@ -16,9 +16,22 @@ pub struct Page {
     pub sections: Vec<(String, String, Section)>,
     /// Tasks that failed, with the reason.
     pub failures: Vec<String>,
+    /// How many tasks were left undone because the run was interrupted.
+    pub undone: usize,
 }
 
 impl Page {
+    /// What an interrupted run says before everything else. Its claims must all be [open](Claim::opened).
+    #[must_use]
+    pub fn interruption(&self) -> Option<String> {
+        (self.undone > 0).then(|| {
+            format!(
+                "Interrupted: {} tasks were not done, so no claim is judged. Go on with --resume.",
+                self.undone
+            )
+        })
+    }
+
     /// The table that a run ends with: every claim, what was measured, whether the two agree.
     #[must_use]
     pub fn verdicts(&self) -> Table {
@@ -71,6 +84,7 @@ impl Page {
             "claims": { "agree": agree, "disagree": disagree, "open": open, "scope": scope },
             "experiments": self.sections.iter().map(entry).collect::<Vec<_>>(),
             "failures": self.failures,
+            "undone": self.undone,
         })
     }
 
@@ -83,8 +97,12 @@ impl Page {
                 "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
                 "<meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n",
                 "<title>besom lab</title>\n<style>{page}{figures}{style}</style>\n</head>\n<body>\n<main>\n",
-                "<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{tally}{size}</p>\n"
+                "{interruption}<h1>What the papers claim, measured again</h1>\n<p class=\"tally\">{tally}{size}</p>\n"
             ),
+            interruption = self.interruption().map_or_else(String::new, |text| format!(
+                "<p class=\"interrupted\" role=\"alert\">{}</p>\n",
+                escape(&text)
+            )),
             page = PAGE_STYLE,
             figures = FIGURE_STYLE,
             style = STYLE,
@@ -217,7 +235,7 @@ struct Paper {
     meaning: &'static str,
 }
 
-const PAPERS: [Paper; 6] = [
+const PAPERS: [Paper; 7] = [
     Paper {
         prefix: "000",
         title: "Adaptive filters, first version (000)",
@@ -244,6 +262,12 @@ const PAPERS: [Paper; 6] = [
         title: "The broom filter (004)",
         meaning: "Against an attacker who can also have keys removed and inserted, take the broom filter or a cascade: others forget the \
                   repairs of a removed key.",
+    },
+    Paper {
+        prefix: "train",
+        title: "How to Train Your Filter (arXiv 2602.13484)",
+        meaning: "Train a filter only if you know what will be asked and it stays so; whoever drifts or attacks takes the gain away, from adaptive \
+                  filters he does not.",
     },
     Paper {
         prefix: "besom",
@@ -330,13 +354,16 @@ fn word(verdict: Verdict) -> &'static str {
 /// What all pages have in common: for phones, desks and paper, light and dark. On paper nothing scrolls, so nothing may need to;
 /// three plots fit on a page.
 pub const PAGE_STYLE: &str = "\
-:root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef}\
+:root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef;--shade:#0003}\
 @media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
---good:#5fd3a8;--bad:#ff9a5c;--best:#17382c}}\
+--good:#5fd3a8;--bad:#ff9a5c;--best:#17382c;--shade:#fff4}}\
 *{box-sizing:border-box}body{margin:0;font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper)}\
 main{max-width:1180px;margin:0 auto;padding:1rem}h1{font-size:1.7rem;line-height:1.2;margin:.4em 0}a{color:inherit}\
 .facts{color:var(--soft);font-size:.9rem;max-width:70em;overflow-wrap:anywhere}\
-.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;margin:1em 0}\
+.wide{overflow-x:auto;border:1px solid var(--line);border-radius:8px;margin:1em 0;background:\
+linear-gradient(to left,transparent,var(--paper) 2.5em) 0 0/4em 100% no-repeat local,linear-gradient(to right,transparent,var(--paper) 2.5em) 100% 0/4em 100% no-repeat local,\
+linear-gradient(to right,var(--shade),transparent) 0 0/1.2em 100% no-repeat scroll,linear-gradient(to left,var(--shade),transparent) 100% 0/1.2em 100% no-repeat scroll}\
+.interrupted{border:2px solid var(--bad);border-radius:8px;padding:.6em .9em;font-weight:600}\
 table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{padding:.4em .7em;border-bottom:1px solid var(--line)}\
 tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
 .plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1rem}\
@@ -379,6 +406,7 @@ mod tests {
             facts: vec![("seed".into(), "1".into())],
             sections: vec![("000-test".into(), "A test".into(), section)],
             failures: vec!["a task failed".into()],
+            undone: 0,
         }
     }
 
@@ -425,6 +453,18 @@ mod tests {
         let claims = serde_json::json!({ "agree": 1, "disagree": 1, "open": 1, "scope": "at this size" });
         assert_eq!(json["claims"], claims);
         assert_eq!(json["experiments"][0]["scope"], "at this size");
+    }
+
+    /// What was cut short says so before everything else.
+    #[test]
+    fn an_interrupted_run_says_so_first() {
+        let mut page = page();
+        assert!(!page.to_html().contains("Interrupted"));
+        page.undone = 3;
+        let html = page.to_html();
+        let place = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
+        assert!(place("Interrupted: 3 tasks were not done") < place("<h1>"));
+        assert_eq!(page.to_json()["undone"], 3);
     }
 
     #[test]

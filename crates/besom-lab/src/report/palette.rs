@@ -1,5 +1,5 @@
-//! Colours and markers: the palette of Okabe and Ito, which readers with any kind of colour vision can tell
-//! apart, and a marker and a dash pattern beside it, so that a print without colours stays readable.
+//! Colours and markers: twelve colours, the palette of Okabe and Ito (which readers with any kind of colour vision can tell
+//! apart) and five more, and a marker and a dash pattern beside them, so that a print without colours stays readable.
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,13 +39,18 @@ const GREEN: &str = "#009e73";
 const BLUE: &str = "#0072b2";
 const VERMILION: &str = "#d55e00";
 const PURPLE: &str = "#cc79a7";
+const WINE: &str = "#a6336b";
+const OLIVE: &str = "#8f8f12";
+const BROWN: &str = "#97614b";
+const VIOLET: &str = "#7d64cf";
+const GREY: &str = "#858585";
 
 const FULL: &str = "";
 const DASHED: &str = "6 3";
 const DOTTED: &str = "2 3";
 
 /// Filters keep their style in every plot.
-const NAMED: [(&str, Style); 29] = [
+const NAMED: [(&str, Style); 31] = [
     ("telescoping", style(BLUE, Marker::Circle, FULL)),
     ("telescoping-uncompressed", style(BLUE, Marker::Circle, DOTTED)),
     ("telescoping-reset", style(BLUE, Marker::Down, DASHED)),
@@ -64,20 +69,23 @@ const NAMED: [(&str, Style); 29] = [
     ("cuckoo", style(BLACK, Marker::Cross, FULL)),
     ("quotient", style(BLACK, Marker::Plus, DASHED)),
     ("vacuum", style(BLACK, Marker::Up, DOTTED)),
-    ("adaptive-bloom", style(GREEN, Marker::Cross, DASHED)),
-    ("cascade", style(GREEN, Marker::Plus, DOTTED)),
-    ("whitelist", style(ORANGE, Marker::Plus, DASHED)),
-    ("bloom", style(ORANGE, Marker::Cross, DOTTED)),
-    ("blocked-bloom", style(ORANGE, Marker::Square, DASHED)),
+    ("adaptive-bloom", style(OLIVE, Marker::Cross, FULL)),
+    ("cascade", style(OLIVE, Marker::Plus, DOTTED)),
+    ("whitelist", style(BROWN, Marker::Plus, FULL)),
+    ("bloom+cache", style(WINE, Marker::Square, FULL)),
+    ("stacked", style(VIOLET, Marker::Diamond, FULL)),
+    ("bloom", style(GREY, Marker::Cross, DASHED)),
+    ("blocked-bloom", style(GREY, Marker::Square, DASHED)),
     ("bins", style(BLACK, Marker::Square, FULL)),
-    ("tinyset", style(PURPLE, Marker::Plus, DOTTED)),
-    ("fastbloom", style(ORANGE, Marker::Circle, FULL)),
+    ("tinyset", style(BROWN, Marker::Plus, DOTTED)),
+    ("fastbloom", style(GREY, Marker::Circle, FULL)),
     ("qfilter", style(BLACK, Marker::Circle, DOTTED)),
-    ("cuckoofilter", style(PURPLE, Marker::Cross, DASHED)),
+    ("cuckoofilter", style(ORANGE, Marker::Cross, DASHED)),
     ("xorf", style(SKY, Marker::Cross, DASHED)),
 ];
 
-const COLOURS: [&str; 7] = [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK];
+const COLOURS: [&str; 12] =
+    [BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, WINE, OLIVE, VIOLET, BROWN, GREY];
 const MARKERS: [Marker; 7] =
     [Marker::Circle, Marker::Square, Marker::Up, Marker::Diamond, Marker::Down, Marker::Cross, Marker::Plus];
 
@@ -117,7 +125,9 @@ mod tests {
         let named: HashSet<Style> = NAMED.iter().map(|(_, style)| *style).collect();
         assert_eq!(named.len(), NAMED.len());
         let numbered: HashSet<(&str, Marker)> =
-            (0..49).map(|place| style_of("", place)).map(|style| (style.colour, style.marker)).collect();
-        assert_eq!(numbered.len(), 49);
+            (0..84).map(|place| style_of("", place)).map(|style| (style.colour, style.marker)).collect();
+        assert_eq!(numbered.len(), 84);
+        let colours: HashSet<&str> = COLOURS.into_iter().collect();
+        assert_eq!(colours.len(), 12);
     }
 }

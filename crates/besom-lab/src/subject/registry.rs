@@ -8,7 +8,11 @@ use besom::{
 };
 
 use super::{Space, Spec, Subject, SubjectError};
-use crate::comparison::{BalancedBloomFilter, Cached, RankIndexedFilter, VacuumFilter};
+use crate::comparison::{
+    BalancedBloomFilter, Cached, Clock, Lru, RankIndexedFilter, Sample, StackedFilter, VacuumFilter,
+};
+use crate::random::derive;
+use crate::workload::Zipf;
 use besom::dyn_whitelist;
 
 /// A filter that can be built.
@@ -176,6 +180,8 @@ const REGISTRY: &[Entry] = &[
     Entry::plain("balanced-bloom", false, |spec| Ok(dyn_plain(balanced_bloom(spec)))),
     Entry::plain("vacuum", true, |spec| Ok(dyn_removable(vacuum(spec)))),
     Entry { adaptive: true, ..Entry::plain("quotient-cache", true, quotient_with_cache) },
+    Entry { adaptive: true, ..Entry::plain("bloom+cache", false, bloom_with_cache) },
+    Entry::plain("stacked", false, |spec| stacked(spec).map(dyn_plain)),
 ];
 
 /// Metadata and adaptivity bits of a slot on the quotient table, as the papers count them: 2.125 + 0.875.
@@ -256,7 +262,40 @@ fn quotient_with_cache(spec: &Spec) -> Built {
     };
     let room = budget as usize / KEY_BITS;
     let entries = room.saturating_sub(filter.stats().bits.div_ceil(KEY_BITS));
-    Ok(Box::new(Cached::new(dyn_removable(filter), entries, KEY_BITS)))
+    Ok(Box::new(Cached::new(dyn_removable(filter), Clock::new(entries, KEY_BITS))))
+}
+
+/// The bits of a Bloom filter, and of what takes its place.
+fn bloom_bits(spec: &Spec) -> f64 {
+    let per_key = match spec.space {
+        Space::SlotBits(bits) => f64::from(bits) / spec.load,
+        Space::Rate(rate) => (1.0 / rate).log2() / std::f64::consts::LN_2,
+    };
+    per_key * spec.keys as f64
+}
+
+/// A Bloom filter and a real cache of known-absent keys: a tenth of the space of the former, where nothing is known of the queries.
+fn bloom_with_cache(spec: &Spec) -> Built {
+    let bits = bloom_bits(spec);
+    let cache = Lru::new(bits as usize / 80, spec.seed);
+    let left = match spec.space {
+        Space::SlotBits(_) => bits - 8.0 * Lru::sizes(bits as usize / 80).last().unwrap_or(0) as f64,
+        // The rate is the filter's; the cache comes on top.
+        Space::Rate(_) => bits,
+    };
+    let rate = 0.5_f64.powf(left / spec.keys as f64 * std::f64::consts::LN_2);
+    let filter = without_slots!(BloomFilter, spec, rate)?;
+    Ok(Box::new(Cached::new(dyn_plain(filter), cache)))
+}
+
+/// A stacked filter that was trained on ordinary traffic: Zipf's law over ten absent keys for each stored one. Nobody else in a
+/// game or a contest asks for these.
+fn stacked(spec: &Spec) -> Result<StackedFilter, BuildError> {
+    let universe = 10 * spec.keys as u64;
+    let zipf = Zipf::new(universe, 1.0, derive(spec.seed, "traffic", 0)).into_iter().flatten();
+    let traffic: Vec<[u8; 8]> = zipf.take(2 * spec.keys).map(u64::to_le_bytes).collect();
+    let sample = Sample::of(traffic.iter().map(<[u8; 8]>::as_slice));
+    StackedFilter::new(spec.keys, bloom_bits(spec), &sample, spec.seed)
 }
 
 #[cfg(test)]

@@ -25,6 +25,14 @@ pub enum WorkloadError {
         /// What happened.
         source: io::Error,
     },
+    /// The text is in UTF-16.
+    #[error("this is UTF-16 text; convert it to UTF-8 first, for example with iconv -f UTF-16 -t UTF-8")]
+    Utf16,
+    /// It is no text.
+    #[error(
+        "this is a binary file, not text with a key a line; if its lines are keys all the same, say so with the format lines"
+    )]
+    Binary,
     /// A line is not what the format wants.
     #[error("line {line}: {problem}")]
     Line {

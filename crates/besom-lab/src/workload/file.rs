@@ -1,39 +1,48 @@
 //! Files of keys, whatever their format.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::str::FromStr;
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-use super::{ArcTrace, Capture, CsvColumn, KeyStream, Lines, WorkloadError};
+use super::{ArcTrace, Capture, CsvColumn, JsonField, KeyStream, Lines, Separator, WorkloadError};
 
 /// What a file of keys looks like inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Format {
-    /// A key a line.
+    /// A key a line, of any bytes.
     Lines,
     /// A disk trace of the ARC paper.
     Arc,
     /// A packet capture.
     Capture,
-    /// A column of a CSV file: a heading of its first line, or a number counted from 1 of a file without headings.
-    Csv(String),
+    /// A column of a table: a heading of its first line, or a number counted from 1 of a table without headings. Without a column,
+    /// the only one of a table with a heading.
+    Table(Separator, Option<String>),
+    /// A field of the objects of a file with one JSON object a line. Without a field, the only one.
+    Json(Option<String>),
 }
 
 impl FromStr for Format {
     type Err = String;
 
-    /// `lines`, `arc`, `capture`, `csv:COLUMN`.
+    /// `lines`, `arc`, `capture`, `csv`, `csv:COLUMN`, `tsv`, `tsv:COLUMN`, `jsonl`, `jsonl:FIELD`.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            None if text == "lines" => Ok(Self::Lines),
-            None if text == "arc" => Ok(Self::Arc),
-            None if text == "capture" => Ok(Self::Capture),
-            Some(("csv", column)) if !column.is_empty() => Ok(Self::Csv(column.to_owned())),
-            _ => Err("not one of lines, arc, capture, csv:COLUMN (a heading, or a number from 1)".into()),
+        let (kind, part) = text.split_once(':').map_or((text, None), |(kind, part)| (kind, Some(part)));
+        let named = part.filter(|part| !part.is_empty()).map(str::to_owned);
+        match (kind, part) {
+            ("lines", None) => Ok(Self::Lines),
+            ("arc", None) => Ok(Self::Arc),
+            ("capture", None) => Ok(Self::Capture),
+            ("csv", _) if part.is_none() == named.is_none() => Ok(Self::Table(Separator::Comma, named)),
+            ("tsv", _) if part.is_none() == named.is_none() => Ok(Self::Table(Separator::Tab, named)),
+            ("jsonl", _) if part.is_none() == named.is_none() => Ok(Self::Json(named)),
+            _ => Err("not one of lines, csv:COLUMN, tsv:COLUMN (a heading, or a number from 1), jsonl:FIELD, arc, \
+                      capture"
+                .into()),
         }
     }
 }
@@ -48,8 +57,9 @@ const CAPTURES: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 
-/// Opens a file of keys: captures are known by their first bytes, disk traces by `.lis` in their name, everything
-/// else has a key a line. Any of them may be compressed with gzip or zstd.
+/// Opens a file of keys: captures are known by their first bytes, tables, JSON lines and disk traces by their name (`.csv`, `.tsv`,
+/// `.jsonl`, `.ndjson`, `.lis`), everything else has a key a line. Any of them may be compressed with gzip or zstd. A byte-order
+/// mark is no part of the first key. Text in UTF-16, and what is no text at all, is refused.
 ///
 /// # Errors
 ///
@@ -88,51 +98,63 @@ pub fn read(
     input: impl BufRead + Send + 'static,
 ) -> Result<Box<dyn KeyStream>, WorkloadError> {
     let failed = |source| WorkloadError::Open { path: name.to_owned(), source };
-    let (head, input) = peek(input).map_err(failed)?;
-    if head == Some(ZSTD) {
-        let unpacked = BufReader::new(Frames { input: Some(Input::Packed(input)) });
-        let (head, unpacked) = peek(unpacked).map_err(failed)?;
-        return stream(name, format, head, unpacked);
+    let mut input = input;
+    let head = input.fill_buf().map_err(failed)?;
+    if head.starts_with(&ZSTD) {
+        return stream(name, format, BufReader::new(Frames { input: Some(Input::Packed(input)) }));
     }
-    if head.is_some_and(|head| head.starts_with(&GZIP)) {
-        let unpacked = BufReader::new(MultiGzDecoder::new(input));
-        let (head, unpacked) = peek(unpacked).map_err(failed)?;
-        return stream(name, format, head, unpacked);
+    if head.starts_with(&GZIP) {
+        return stream(name, format, BufReader::new(MultiGzDecoder::new(input)));
     }
-    stream(name, format, head, input)
+    stream(name, format, input)
 }
+
+/// The marks that texts may begin with.
+const UTF_8: &[u8] = b"\xef\xbb\xbf";
+const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 fn stream(
     path: &Path,
     format: Option<Format>,
-    head: Option<[u8; 4]>,
-    reader: impl BufRead + Send + 'static,
+    mut reader: impl BufRead + Send + 'static,
 ) -> Result<Box<dyn KeyStream>, WorkloadError> {
+    let head = reader.fill_buf().map_err(|source| WorkloadError::Open { path: path.to_owned(), source })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let guess = || {
-        if head.is_some_and(|head| CAPTURES.contains(&head)) {
-            Format::Capture
-        } else if name.ends_with(".lis") || name.contains(".lis.") {
-            Format::Arc
-        } else {
-            Format::Lines
+    let given = format.is_some();
+    let format = format.unwrap_or_else(|| guess(&name, head));
+    if format != Format::Capture {
+        if UTF_16.iter().any(|mark| head.starts_with(mark)) {
+            return Err(WorkloadError::Utf16);
         }
-    };
-    Ok(match format.unwrap_or_else(guess) {
+        // Whoever says that these are lines may mean it.
+        if head.contains(&0) && !(given && format == Format::Lines) {
+            return Err(WorkloadError::Binary);
+        }
+        if head.starts_with(UTF_8) {
+            reader.consume(UTF_8.len());
+        }
+    }
+    Ok(match format {
         Format::Lines => Box::new(Lines::new(reader)),
         Format::Arc => Box::new(ArcTrace::new(reader)),
         Format::Capture => Box::new(Capture::new(reader)?),
-        Format::Csv(column) => Box::new(CsvColumn::new(reader, &column)?),
+        Format::Table(separator, column) => Box::new(CsvColumn::new(reader, separator, column.as_deref())?),
+        Format::Json(field) => Box::new(JsonField::new(reader, field)),
     })
 }
 
-type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
-
-/// The first four bytes, if there are so many, and a reader that still has them.
-fn peek<R: BufRead>(mut reader: R) -> io::Result<(Option<[u8; 4]>, Peeked<R>)> {
-    let mut head = Vec::new();
-    (&mut reader).take(4).read_to_end(&mut head)?;
-    Ok((head.as_slice().try_into().ok(), Cursor::new(head).chain(reader)))
+/// The format by the first bytes, or by the name without the ending that a compressed file has.
+fn guess(name: &str, head: &[u8]) -> Format {
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
+    match ending.as_deref() {
+        _ if CAPTURES.iter().any(|magic| head.starts_with(magic)) => Format::Capture,
+        _ if name.ends_with(".lis") || name.contains(".lis.") => Format::Arc,
+        Some("csv") => Format::Table(Separator::Comma, None),
+        Some("tsv") => Format::Table(Separator::Tab, None),
+        Some("jsonl" | "ndjson") => Format::Json(None),
+        _ => Format::Lines,
+    }
 }
 
 /// Unpacks zstd frames one after the other, and compares their checksums.
@@ -209,6 +231,12 @@ mod tests {
         assert_eq!(keys("a.txt", b"64 2\n").unwrap(), [b"64 2"]);
         assert_eq!(keys("a.lis", b"64 2\n").unwrap().len(), 2);
         assert!(keys("empty", b"").unwrap().is_empty());
+        assert_eq!(keys("one.csv", b"name\na\nb\n").unwrap(), [b"a", b"b"]);
+        assert_eq!(keys("one.jsonl", b"{\"name\": \"a\"}\n\n{\"name\": 7}\n").unwrap(), [b"a", b"7"]);
+        assert_eq!(keys("mark.txt", b"\xef\xbb\xbfa\nb\n").unwrap(), [b"a", b"b"]);
+        assert_eq!(keys("mark.csv", b"\xef\xbb\xbfname\na\n").unwrap(), [b"a"]);
+        assert!(matches!(keys("wide.txt", b"\xff\xfea\0\n\0"), Err(WorkloadError::Utf16)));
+        assert!(matches!(keys("program", b"\x7fELF\0\0"), Err(WorkloadError::Binary)));
         assert!(keys("b.pcap", &[0xd4, 0xc3, 0xb2, 0xa1]).is_err());
     }
 
@@ -235,9 +263,13 @@ mod tests {
 
     #[test]
     fn formats_have_names() {
-        assert_eq!("csv:name".parse(), Ok(Format::Csv("name".into())));
+        assert_eq!("csv:name".parse(), Ok(Format::Table(Separator::Comma, Some("name".into()))));
+        assert_eq!("tsv".parse(), Ok(Format::Table(Separator::Tab, None)));
+        assert_eq!("jsonl:id".parse(), Ok(Format::Json(Some("id".into()))));
         assert_eq!("arc".parse(), Ok(Format::Arc));
-        assert!("csv:".parse::<Format>().is_err() && "pcap".parse::<Format>().is_err());
+        for wrong in ["csv:", "pcap", "lines:1", "jsonl:", ""] {
+            assert!(wrong.parse::<Format>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

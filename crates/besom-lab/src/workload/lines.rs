@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use super::{KeyStream, WorkloadError};
 
-/// The lines of a text as keys, without their line ends (`\n` or `\r\n`). An empty line is the empty key.
+/// The lines of a text as keys, without their line ends (`\n` or `\r\n`). Blank lines are skipped, and counted.
 ///
 /// ```
 /// use besom_lab::workload::{KeyStream, Lines};
@@ -21,6 +21,7 @@ pub struct Lines<R> {
     reader: R,
     line: u64,
     offset: u64,
+    skipped: u64,
 }
 
 /// The longest line that is taken for one: a file without line ends is no file of keys.
@@ -29,7 +30,7 @@ pub(super) const LONGEST: usize = 1 << 20;
 impl<R: BufRead> Lines<R> {
     /// Reads keys from a text.
     pub fn new(reader: R) -> Self {
-        Self { reader, line: 0, offset: 0 }
+        Self { reader, line: 0, offset: 0, skipped: 0 }
     }
 
     /// The number of the line that was read last, counted from 1.
@@ -65,7 +66,17 @@ impl<R: BufRead> Lines<R> {
 
 impl<R: BufRead + Send> KeyStream for Lines<R> {
     fn next_key(&mut self, key: &mut Vec<u8>) -> Result<bool, WorkloadError> {
-        self.read(key)
+        while self.read(key)? {
+            if !key.is_empty() {
+                return Ok(true);
+            }
+            self.skipped += 1;
+        }
+        Ok(false)
+    }
+
+    fn skipped(&self) -> u64 {
+        self.skipped
     }
 }
 
@@ -91,6 +102,7 @@ mod tests {
         while lines.next_key(&mut key).unwrap() {
             keys.push(key.clone());
         }
-        assert_eq!(keys, [&b"\xff\x00"[..], b"", b"\rx"]);
+        assert_eq!(keys, [&b"\xff\x00"[..], b"\rx"]);
+        assert_eq!(lines.skipped(), 1);
     }
 }

@@ -11,7 +11,7 @@
 //! | [`PowerLaw`] | the biased power law of the Firehose benchmark |
 //! | [`ActiveSet`] | the drifting active set of the Firehose benchmark: keys come into fashion and go out of it |
 //! | [`FlowTrace`] | packets of network flows: Zipf sizes, the packets of a flow close together in time |
-//! | [`Lines`], [`ArcTrace`], [`Capture`], [`CsvColumn`] | files: a key a line, disk traces, packet captures ([`open`] finds out which), columns of CSV files |
+//! | [`Lines`], [`CsvColumn`], [`JsonField`], [`ArcTrace`], [`Capture`] | files: a key a line, columns of tables, fields of JSON lines, disk traces, packet captures ([`open`] finds out which) |
 
 mod active_set;
 mod arc;
@@ -20,6 +20,7 @@ mod csv;
 mod error;
 mod file;
 mod flow;
+mod json;
 mod lines;
 mod power_law;
 mod simple;
@@ -28,10 +29,11 @@ mod zipf;
 pub use active_set::{ActiveSet, ActiveSetShape};
 pub use arc::ArcTrace;
 pub use capture::Capture;
-pub use csv::CsvColumn;
+pub use csv::{CsvColumn, Separator};
 pub use error::WorkloadError;
 pub use file::{Format, open, open_as, read};
 pub use flow::{FlowShape, FlowTrace};
+pub use json::JsonField;
 pub use lines::Lines;
 pub use power_law::PowerLaw;
 pub use simple::{Repeated, Uniform};
@@ -56,6 +58,11 @@ pub trait KeyStream: Send {
     ///
     /// What is wrong with the file, and where in it.
     fn next_key(&mut self, key: &mut Vec<u8>) -> Result<bool, WorkloadError>;
+
+    /// How many blank lines were passed over so far.
+    fn skipped(&self) -> u64 {
+        0
+    }
 }
 
 /// A generator of numbers as a stream of keys: 8 bytes each, little-endian, as [`besom::Key`] has them.
@@ -74,5 +81,9 @@ impl<I: Iterator<Item = u64> + Send> KeyStream for Numbers<I> {
 impl<S: KeyStream + ?Sized> KeyStream for Box<S> {
     fn next_key(&mut self, key: &mut Vec<u8>) -> Result<bool, WorkloadError> {
         (**self).next_key(key)
+    }
+
+    fn skipped(&self) -> u64 {
+        (**self).skipped()
     }
 }

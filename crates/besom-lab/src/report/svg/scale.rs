@@ -88,19 +88,34 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
     let span = (high / low).log10();
     let factors: &[f64] = if span < 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let every = (span / 8.0).ceil().max(1.0) as i32;
-    decades
+    let shown: Vec<(f64, f64, i32)> = decades
         .filter(|decade| decade % every == 0)
         .flat_map(|decade| factors.iter().map(move |factor| (factor * 10_f64.powi(decade), *factor, decade)))
         .filter(|(value, ..)| *value >= low * 0.999 && *value <= high * 1.001)
-        .map(|(value, factor, decade)| (value, log_name(value, factor, decade)))
-        .collect()
+        .collect();
+    // One style for a whole axis.
+    let everyday = shown.iter().all(|(.., decade)| (-4..7).contains(decade));
+    let name = |value, factor, decade| {
+        if everyday { everyday_name(value, decade) } else { power_name(factor, decade) }
+    };
+    shown.iter().map(|&(value, factor, decade)| (value, name(value, factor, decade))).collect()
 }
 
-/// Everyday numbers as they are, others as powers of ten.
-fn log_name(value: f64, factor: f64, decade: i32) -> String {
-    if (-2..5).contains(&decade) {
-        return linear_name(value, (-decade).max(0) as usize);
+/// A number as it is, its thousands apart.
+fn everyday_name(value: f64, decade: i32) -> String {
+    let text = linear_name(value, (-decade).max(0) as usize);
+    if value < 10_000.0 {
+        return text;
     }
+    let place = |(place, digit): (usize, char)| {
+        let apart = place > 0 && (text.len() - place).is_multiple_of(3);
+        if apart { format!(",{digit}") } else { digit.to_string() }
+    };
+    text.chars().enumerate().map(place).collect()
+}
+
+/// A number as a power of ten.
+fn power_name(factor: f64, decade: i32) -> String {
     let exponent: String = decade.to_string().chars().map(superscript).collect();
     if factor == 1.0 { format!("10{exponent}") } else { format!("{factor}·10{exponent}") }
 }
@@ -131,7 +146,12 @@ mod tests {
     fn ticks_are_round_numbers() {
         assert_eq!(names(&Axis::linear(""), &[0.0, 100.0]), ["0", "20", "40", "60", "80", "100"]);
         assert_eq!(names(&Axis::linear(""), &[0.0, 0.003]), ["0", "0.001", "0.002", "0.003"]);
-        assert_eq!(names(&Axis::log(""), &[1e-5, 1.0]), ["10⁻⁵", "10⁻⁴", "10⁻³", "0.01", "0.1", "1"]);
+        assert_eq!(names(&Axis::log(""), &[1e-5, 1.0]), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
+        assert_eq!(names(&Axis::log(""), &[1e-3, 0.9]), ["0.001", "0.01", "0.1"]);
+        assert_eq!(
+            names(&Axis::log(""), &[900.0, 2e5]),
+            ["1000", "2000", "5000", "10,000", "20,000", "50,000", "100,000", "200,000"]
+        );
         assert_eq!(names(&Axis::log(""), &[1.0, 100.0]), ["1", "2", "5", "10", "20", "50", "100"]);
     }
 

@@ -1,26 +1,49 @@
-//! The simplest way to adapt: remember the latest false positives, and answer "absent" for these.
+//! The simplest way to adapt: remember false positives, and answer "absent" for these.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod clock;
+mod lru;
 
 use besom::{
     Adaptation, AnyRemoteError, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Resync, Seed,
 };
 
-use super::ensure;
+pub use clock::Clock;
+pub use lru::Lru;
 
-/// A filter that does not adapt, behind a cache of recent false positives.
-///
-/// The cache holds whole keys, in `entry_bits` bits each, and evicts by the clock rule: the hand passes over entries
-/// that were of use since it came by last. What a real cache needs besides (a hash table's empty slots, links)
-/// is not counted, which favours the cache.
+/// Keys that turned out to be absent, as many as there is room for.
+pub trait Memory: Send + Sync {
+    /// Whether this key is remembered; it counts as used then.
+    fn knows(&self, key: &[u8]) -> bool;
+    /// Remembers a key, in the place of another one if need be. `false` if there is no room at all.
+    fn remember(&mut self, key: &[u8]) -> bool;
+    /// Forgets a key that is stored now.
+    fn forget(&mut self, key: &[u8]);
+    /// Forgets all keys.
+    fn clear(&mut self);
+    /// How many keys are remembered.
+    fn len(&self) -> usize;
+    /// Whether no key is remembered.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The memory that it may take, in bits.
+    fn bits(&self) -> usize;
+    /// Checks the invariants.
+    ///
+    /// # Errors
+    ///
+    /// [`InvariantError`] with the first violation found.
+    fn verify(&self) -> Result<(), InvariantError>;
+}
+
+/// A filter that does not adapt, and a memory of its latest false positives.
 ///
 /// ```
 /// use besom::dyn_removable;
-/// use besom_lab::comparison::{Cached, VacuumFilter};
+/// use besom_lab::comparison::{Cached, Clock, VacuumFilter};
 /// use besom_lab::subject::Subject;
 ///
-/// let cached = Cached::new(dyn_removable(VacuumFilter::new(10, 4, 0.95, 1)), 2, 64);
+/// let cached = Cached::new(dyn_removable(VacuumFilter::new(10, 4, 0.95, 1)), Clock::new(2, 64));
 /// let mut filter: Subject = Subject::new(Box::new(cached));
 /// (0..10_u64).try_for_each(|key| filter.insert(&key.to_le_bytes()).map(drop))?;
 /// let absent = (10..1000_u64).find(|key| filter.contains(&key.to_le_bytes())).unwrap();
@@ -28,80 +51,25 @@ use super::ensure;
 /// assert!(!filter.contains(&absent.to_le_bytes()));
 /// # Ok::<(), besom::DynFilterError>(())
 /// ```
-pub struct Cached {
+pub struct Cached<M> {
     filter: Box<dyn DynFilter>,
-    entry_bits: usize,
-    bound: usize,
-    /// Where in `entries` a key is.
-    index: HashMap<Box<[u8]>, usize>,
-    entries: Vec<Entry>,
-    hand: usize,
+    memory: M,
     adaptations: u64,
 }
 
-#[derive(Debug)]
-struct Entry {
-    key: Box<[u8]>,
-    /// Whether it was of use since the hand came by.
-    used: AtomicBool,
-}
-
-impl Cached {
-    /// A filter with a cache of at most `bound` keys of `entry_bits` bits each.
+impl<M: Memory> Cached<M> {
+    /// A filter with a memory beside it.
     #[must_use]
-    pub fn new(filter: Box<dyn DynFilter>, bound: usize, entry_bits: usize) -> Self {
-        let (index, entries) = (HashMap::new(), Vec::new());
-        Self { filter, entry_bits, bound, index, entries, hand: 0, adaptations: 0 }
-    }
-
-    /// Where the next entry goes: a new place, or that of the first one that was of no use.
-    fn evict(&mut self) -> usize {
-        if self.entries.len() < self.bound {
-            return self.entries.len();
-        }
-        loop {
-            let place = self.hand;
-            self.hand = (self.hand + 1) % self.entries.len();
-            if !std::mem::take(self.entries[place].used.get_mut()) {
-                return place;
-            }
-        }
-    }
-
-    /// Remembers a false positive.
-    fn remember(&mut self, key: &[u8]) {
-        let place = self.evict();
-        let entry = Entry { key: key.into(), used: AtomicBool::new(false) };
-        self.index.insert(key.into(), place);
-        if place == self.entries.len() {
-            self.entries.push(entry);
-        } else {
-            let evicted = std::mem::replace(&mut self.entries[place], entry);
-            self.index.remove(&evicted.key);
-        }
-    }
-
-    /// A stored key is no false positive any more.
-    fn forget(&mut self, key: &[u8]) {
-        if let Some(place) = self.index.remove(key) {
-            self.entries.swap_remove(place);
-            if let Some(moved) = self.entries.get(place) {
-                self.index.insert(moved.key.clone(), place);
-            }
-            self.hand = if self.hand < self.entries.len() { self.hand } else { 0 };
-        }
+    pub fn new(filter: Box<dyn DynFilter>, memory: M) -> Self {
+        Self { filter, memory, adaptations: 0 }
     }
 }
 
 type DynRemote<'r> = &'r mut dyn Remote<Error = AnyRemoteError>;
 
-impl DynFilter for Cached {
+impl<M: Memory> DynFilter for Cached<M> {
     fn contains(&self, key: &[u8]) -> bool {
-        if !self.filter.contains(key) {
-            return false;
-        }
-        let entry = self.index.get(key).map(|&place| &self.entries[place]);
-        entry.map(|entry| entry.used.store(true, Ordering::Relaxed)).is_none()
+        self.filter.contains(key) && !self.memory.knows(key)
     }
 
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>) {
@@ -112,7 +80,7 @@ impl DynFilter for Cached {
     fn insert(&mut self, key: &[u8], remote: DynRemote<'_>) -> Result<bool, DynFilterError> {
         let new = !self.contains(key);
         self.filter.insert(key, remote)?;
-        self.forget(key);
+        self.memory.forget(key);
         Ok(new)
     }
 
@@ -124,19 +92,16 @@ impl DynFilter for Cached {
         if !self.contains(key) {
             return Ok(Adaptation::NotFalsePositive);
         }
-        if self.bound == 0 {
+        if !self.memory.remember(key) {
             return Ok(Adaptation::Unfixable);
         }
-        self.remember(key);
         self.adaptations += 1;
         Ok(Adaptation::Fixed { slots: 1 })
     }
 
     fn clear(&mut self, remote: DynRemote<'_>) -> Result<(), DynFilterError> {
         self.filter.clear(remote)?;
-        self.index.clear();
-        self.entries.clear();
-        self.hand = 0;
+        self.memory.clear();
         Ok(())
     }
 
@@ -153,21 +118,16 @@ impl DynFilter for Cached {
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        let place = |key: &[u8]| self.index.get(key).copied();
-        let indexed = |(number, entry): (usize, &Entry)| place(&entry.key) == Some(number);
-        let sound = self.entries.len() <= self.bound && self.index.len() == self.entries.len();
-        ensure(sound && self.entries.iter().enumerate().all(indexed), || {
-            "the cache and its index disagree".into()
-        })?;
+        self.memory.verify()?;
         self.filter.verify()
     }
 
     fn stats(&self) -> FilterStats {
         let mut stats = self.filter.stats();
-        stats.adaptivity_bits = self.bound * self.entry_bits;
+        stats.adaptivity_bits = self.memory.bits();
         stats.bits += stats.adaptivity_bits;
         stats.adaptations = self.adaptations;
-        stats.adapted_slots = self.entries.len();
+        stats.adapted_slots = self.memory.len();
         stats
     }
 
@@ -194,14 +154,13 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    fn cached(keys: usize, bound: usize) -> Cached {
-        Cached::new(dyn_removable(VacuumFilter::new(keys, 4, 0.95, 1)), bound, 64)
+    fn cached<M: Memory>(keys: usize, memory: M) -> Cached<M> {
+        Cached::new(dyn_removable(VacuumFilter::new(keys, 4, 0.95, 1)), memory)
     }
 
-    #[test]
-    fn remembers_so_many_false_positives_and_no_stored_key() {
+    fn in_use<M: Memory>(memory: M) -> Cached<M> {
         let (mut random, mut remote) = (Random::new(1), AnyRemote(NullRemote));
-        let mut filter = cached(200, 8);
+        let mut filter = cached(200, memory);
         let mut stored = Vec::new();
         for _ in 0..20_000 {
             let key = random.below(400);
@@ -216,14 +175,22 @@ mod tests {
             filter.verify().unwrap();
             assert!(stored.iter().all(|key| filter.contains(&key.to_le_bytes())));
         }
-        assert_eq!(filter.entries.len(), 8);
-        filter.clear(&mut remote).unwrap();
+        filter
+    }
+
+    #[test]
+    fn remembers_so_many_false_positives_and_no_stored_key() {
+        let mut filter = in_use(Clock::new(8, 64));
+        assert_eq!(filter.memory.len(), 8);
+        filter.clear(&mut AnyRemote(NullRemote)).unwrap();
         assert!(filter.is_empty() && filter.verify().is_ok() && filter.stats().adapted_slots == 0);
+        let filter = in_use(Lru::new(Lru::bytes(4), 1));
+        assert!((7..=14).contains(&filter.memory.len()), "{}", filter.memory.len());
     }
 
     #[test]
     fn a_cache_of_nothing_adapts_nothing() {
-        let (mut filter, mut remote) = (cached(10, 0), AnyRemote(NullRemote));
+        let (mut filter, mut remote) = (cached(10, Clock::new(0, 64)), AnyRemote(NullRemote));
         filter.insert(b"key", &mut remote).unwrap();
         assert_eq!(filter.adapt(b"key", &mut remote).unwrap(), Adaptation::Unfixable);
         assert_eq!(filter.adapt(b"other", &mut remote).unwrap(), Adaptation::NotFalsePositive);
