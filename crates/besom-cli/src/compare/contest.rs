@@ -1,10 +1,12 @@
-//! All filters, with several seeds each, side by side on all cores.
+//! All filters, with several seeds each, side by side on all cores; and beside them the best of ours in the product.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::contender::{Entry, Plan};
+use super::product::{self, Product};
 use super::replay::{Arena, Row, Run};
+use super::verdict::in_contest;
 use crate::error::{Failure, Outcome};
 use crate::interrupt;
 use crate::progress::Progress;
@@ -20,11 +22,15 @@ pub(super) struct Limits {
     pub(super) seeds: Option<usize>,
     /// When the last of them should be done, if their number is open.
     pub(super) end: Instant,
+    /// Whether the best is tried in the product as well.
+    pub(super) product: bool,
 }
 
 /// What came of it.
 pub(super) struct Contest {
     pub(super) rows: Vec<Row>,
+    /// What the product made of the filter that was the best with the first seed, of those that it takes.
+    pub(super) product: Option<Product>,
     /// Whether nobody interrupted.
     pub(super) complete: bool,
 }
@@ -37,26 +43,34 @@ pub(super) fn hold(
     limits: Limits,
     progress: &mut Progress,
 ) -> Outcome<Contest> {
-    let work = f64::from(arena.stored) + arena.queries.len() as f64;
     let board = Mutex::new(Board {
         next: 0,
         rounds: limits.seeds,
         done: vec![Vec::new(); entries.len()],
+        product: if limits.product { Pending::Wanted } else { Pending::Done(None) },
         failure: None,
         progress,
         start: Instant::now(),
     });
-    let take = || lock(&board).take(entries.len(), limits, work);
-    let job = |round: usize, place: usize| {
-        let entry = &entries[place];
-        let plan = Plan { seed: plan.seed.wrapping_add(round as u64), ..*plan };
-        let mut told = |what: &str, done: u64| lock(&board).progress.step(what, entry.name, done);
-        let run = arena.run(entry, &plan, round == 0, &mut told);
-        lock(&board).note(round, place, run);
-    };
+    let work = f64::from(arena.stored) + arena.queries.len() as f64;
     let worker = || {
-        while let Some((round, place)) = take() {
-            job(round, place);
+        loop {
+            let job = lock(&board).take(entries, plan, limits, work);
+            let told = |what: &str, name: &str, done: u64| lock(&board).progress.step(what, name, done);
+            match job {
+                Some(Job::Run(round, place)) => {
+                    let (entry, seed) = (&entries[place], plan.seed.wrapping_add(round as u64));
+                    let mut told = |what: &str, done: u64| told(what, entry.name, done);
+                    let run = arena.run(entry, &Plan { seed, ..*plan }, round == 0, &mut told);
+                    lock(&board).note(round, place, run);
+                }
+                Some(Job::Product(row)) => {
+                    let mut told = |what: &str, done: u64| told(what, row.entry_name, done);
+                    let product = arena.in_product(&row, plan, &mut told);
+                    lock(&board).note_product(product);
+                }
+                None => break,
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -70,6 +84,21 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A piece of work.
+enum Job {
+    /// The round, and the place of the filter.
+    Run(usize, usize),
+    /// This filter in the product.
+    Product(Box<Row>),
+}
+
+/// How far the product is.
+enum Pending {
+    Wanted,
+    Taken,
+    Done(Option<Product>),
+}
+
 /// What the threads share.
 struct Board<'p> {
     /// The next filter to try, counted through all rounds.
@@ -78,16 +107,21 @@ struct Board<'p> {
     rounds: Option<usize>,
     /// What came of every filter, with the round.
     done: Vec<Vec<(usize, Run)>>,
+    product: Pending,
     failure: Option<Failure>,
     progress: &'p mut Progress,
     start: Instant,
 }
 
 impl Board<'_> {
-    /// The round and the filter that come next, if any.
-    fn take(&mut self, filters: usize, limits: Limits, work: f64) -> Option<(usize, usize)> {
+    /// What comes next, if anything does.
+    fn take(&mut self, entries: &[Entry], plan: &Plan<'_>, limits: Limits, work: f64) -> Option<Job> {
+        let filters = entries.len();
         if self.failure.is_some() || interrupt::stopped() || filters == 0 {
             return None;
+        }
+        if let Some(best) = self.best_of_first_round(entries, plan) {
+            return Some(Job::Product(Box::new(best)));
         }
         let (round, place) = (self.next / filters, self.next % filters);
         if round > 0 && self.rounds.is_none() {
@@ -99,7 +133,24 @@ impl Board<'_> {
             return None;
         }
         self.next += 1;
-        Some((round, place))
+        Some(Job::Run(round, place))
+    }
+
+    /// The filter that the product takes, once, as soon as all were tried with the first seed.
+    fn best_of_first_round(&mut self, entries: &[Entry], plan: &Plan<'_>) -> Option<Row> {
+        let first =
+            |runs: &Vec<(usize, Run)>| runs.iter().find(|(round, _)| *round == 0).map(|(_, run)| run.clone());
+        if !matches!(self.product, Pending::Wanted) || !self.done.iter().all(|runs| first(runs).is_some()) {
+            return None;
+        }
+        let rows: Vec<Row> = entries
+            .iter()
+            .zip(&self.done)
+            .filter_map(|(entry, runs)| Some(row(entry, vec![first(runs)?])))
+            .collect();
+        let best = product::choose(rows.iter().filter(|row| in_contest(row, plan))).cloned();
+        self.product = if best.is_some() { Pending::Taken } else { Pending::Done(None) };
+        best
     }
 
     fn note(&mut self, round: usize, place: usize, run: Outcome<Option<Run>>) {
@@ -110,20 +161,35 @@ impl Board<'_> {
         }
     }
 
+    fn note_product(&mut self, product: Outcome<Option<Product>>) {
+        match product {
+            Ok(Some(product)) => self.product = Pending::Done(Some(product)),
+            Ok(None) | Err(Failure::Interrupted) => {}
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
     fn end(self, entries: &[Entry]) -> Outcome<Contest> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let rounds = self.rounds.unwrap_or(1);
-        let complete = self.done.iter().all(|runs| runs.len() == rounds);
+        let all = self.done.iter().all(|runs| runs.len() == rounds);
+        let (product, settled) = match self.product {
+            Pending::Done(product) => (product, true),
+            Pending::Wanted | Pending::Taken => (None, false),
+        };
         let rows = entries.iter().zip(self.done).filter(|(_, runs)| !runs.is_empty());
         let rows = rows.map(|(entry, mut runs)| {
             runs.sort_unstable_by_key(|(round, _)| *round);
-            let runs = runs.into_iter().map(|(_, run)| run).collect();
-            Row { entry_name: entry.name, needs: entry.needs, runs }
+            row(entry, runs.into_iter().map(|(_, run)| run).collect())
         });
-        Ok(Contest { rows: rows.collect(), complete })
+        Ok(Contest { rows: rows.collect(), product, complete: all && settled })
     }
+}
+
+fn row(entry: &Entry, runs: Vec<Run>) -> Row {
+    Row { entry_name: entry.name, needs: entry.needs, runs }
 }
 
 /// How many rounds there is time for, if one took so long. The first has the store behind it, so it is no shorter than the others.

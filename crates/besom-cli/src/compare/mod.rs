@@ -35,6 +35,7 @@ use self::product::Product;
 use self::replay::{Arena, Row};
 use self::source::Source;
 use self::store::{Store, StoreKind};
+use self::story::Story;
 use self::training::Training;
 use crate::error::{Ending, Outcome};
 use crate::input::with_formats;
@@ -49,6 +50,7 @@ Examples:
   besom compare
   besom compare --keys names.txt --queries requests.txt --report report.html
   besom compare --trace OLTP.lis.zst --bits-per-key 10 --filters telescoping,bloom,fastbloom --json
+  besom compare --story zipf:10000000 --seeds 5 --store memory
 
 Exit codes: 0 fine, 2 usage or input error, 130 interrupted (what was measured so far is shown)."))]
 pub(crate) struct Compare {
@@ -98,6 +100,9 @@ pub(crate) struct Compare {
     /// Queries of another day, which stacked filters are trained on [default: the first tenth of the queries, which are not measured then]
     #[arg(long, value_name = "FILE", requires = "queries")]
     sample: Option<PathBuf>,
+    /// The story that is told without data: registry, or zipf:N or uniform:N, a million keys and queries for N absent ones
+    #[arg(long, value_name = "STORY", default_value = "registry", conflicts_with_all = ["keys", "trace"])]
+    story: Story,
     /// Queries of the story that is told without data
     #[arg(long, value_name = "N", default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(1..), conflicts_with_all = ["keys", "trace"])]
     story_queries: u64,
@@ -152,10 +157,11 @@ impl Compare {
         }
         let limits = Limits {
             seeds: self.seeds.map(usize::from),
-            // The product comes after the contest, and takes about as long as one of its rounds.
+            // The product runs beside the contest, and takes about as long as one of its rounds.
             end: start + Duration::from_secs(self.budget).mul_f64(0.75),
+            product: self.store == StoreKind::Redb,
         };
-        let Measured { rows, product, complete } = self.measure(&source, &plan, &entries, limits)?;
+        let Contest { rows, product, complete } = self.measure(&source, &plan, &entries, limits)?;
         let report = Report {
             source: &source,
             plan: &plan,
@@ -200,33 +206,37 @@ impl Compare {
             _ => {
                 // Of the same habits, before the queries that are measured.
                 let sample = if trained { self.story_queries / (source::SAMPLED_IN - 1) } else { 0 };
-                let story = story::tell(sample + self.story_queries, self.seed, &mut told)?;
+                let story = story::tell(self.story, sample + self.story_queries, self.seed, &mut told)?;
                 if trained { story.hold_out() } else { Ok(story) }
             }
         }
     }
 
     fn headline(&self, source: &Source, plan: &Plan<'_>) -> String {
-        format!(
-            "{} keys{}, {} queries: {}.\nBehind the filters: {}. {}.{}\n\n",
+        let what = format!(
+            "{} keys{}, {} queries: {}.",
             thousands(u64::from(source.stored)),
             source.passed.describe(),
             thousands(source.queries.len()),
-            source.title,
+            source.title
+        );
+        let how = format!(
+            "Behind the filters: {}. {}.{}",
             self.store.describe(),
             plan.space.describe(),
             plan.training.describe()
-        )
+        );
+        format!("{}\n{}\n\n", text::wrap(&what), text::wrap(&how))
     }
 
-    /// Holds the contest, and tries the best of ours in the product.
+    /// Fills the store and holds the contest in front of it.
     fn measure(
         &self,
         source: &Source,
         plan: &Plan<'_>,
         entries: &[Entry],
         limits: Limits,
-    ) -> Outcome<Measured> {
+    ) -> Outcome<Contest> {
         let (keys, queries) = (f64::from(source.stored), source.queries.len() as f64);
         let in_product = usize::from(self.store == StoreKind::Redb);
         let replays = entries.len() * contest::expected_rounds(limits) + in_product;
@@ -241,17 +251,7 @@ impl Compare {
             store: &store,
             attack_queries: self.attack,
         };
-        let Contest { rows, complete } = contest::hold(&arena, plan, entries, limits, &mut progress)?;
-        if !complete {
-            return Ok(Measured { rows, product: None, complete });
-        }
-        let small_enough = rows.iter().filter(|row| verdict::in_contest(row, plan));
-        let Some(best) = product::choose(small_enough).filter(|_| self.store == StoreKind::Redb) else {
-            return Ok(Measured { rows, product: None, complete: true });
-        };
-        let product =
-            arena.in_product(best, plan, &mut |what, done| progress.step(what, best.entry_name, done))?;
-        Ok(Measured { complete: product.is_some(), product, rows })
+        contest::hold(&arena, plan, entries, limits, &mut progress)
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
@@ -273,15 +273,6 @@ impl Compare {
         }
         output::print(&text)
     }
-}
-
-/// What came of all filters.
-struct Measured {
-    rows: Vec<Row>,
-    /// What the product made of the best one, where there is a disk behind the filters.
-    product: Option<Product>,
-    /// Whether nobody interrupted.
-    complete: bool,
 }
 
 /// What was measured, on what.

@@ -1,6 +1,10 @@
-//! What `compare` tells when nobody gives it data: a package registry, and the clients that ask it for what it has not.
+//! What `compare` tells when nobody gives it data: a package registry and the clients that ask it for what it has not, or keys
+//! that are numbers and queries by a law.
 
-use besom_lab::random::Random;
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use besom_lab::random::{Random, mix};
 use besom_lab::workload::Zipf;
 
 use super::queries::{Recorder, STRANGER};
@@ -76,8 +80,92 @@ fn misspell(name: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
+/// Which story is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Story {
+    /// A package registry behind a cache.
+    Registry,
+    /// A million numbers are stored, and absent ones are asked for: so many, by Zipf's law with this exponent. 0 is uniform.
+    Law { universe: u64, exponent: f64 },
+}
+
+impl FromStr for Story {
+    type Err = String;
+
+    /// `registry`, `zipf:N`, `uniform:N`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let law = |count: &str, exponent| {
+            let universe = count.replace('_', "").parse().ok().filter(|&universe| universe > 0);
+            universe.map(|universe| Self::Law { universe, exponent })
+        };
+        let story = match text.split_once(':') {
+            None if text == "registry" => Some(Self::Registry),
+            Some(("zipf", count)) => law(count, EXPONENT),
+            Some(("uniform", count)) => law(count, 0.0),
+            _ => None,
+        };
+        story.ok_or_else(|| "not one of registry, zipf:N, uniform:N (N absent keys)".into())
+    }
+}
+
+/// The story, with so many queries.
+pub(super) fn tell(
+    story: Story,
+    queries: u64,
+    seed: u64,
+    progress: &mut dyn FnMut(&str, u64),
+) -> Outcome<Source> {
+    match story {
+        Story::Registry => registry(queries, seed, progress),
+        Story::Law { universe, exponent } => law(universe, exponent, queries, seed, progress),
+    }
+}
+
+fn zipf(universe: u64, exponent: f64, seed: u64) -> Outcome<Zipf> {
+    Zipf::new(universe, exponent, seed).map_err(|source| Failure::Keys { name: "the story".into(), source })
+}
+
+/// Every 65,536 queries: whether to go on.
+fn told(query: u64, progress: &mut dyn FnMut(&str, u64)) -> Outcome<()> {
+    if query % 65_536 == 65_535 {
+        progress("inventing queries", 65_536);
+        if interrupt::stopped() {
+            return Err(Failure::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+/// Numbers, and queries for absent ones by a law.
+fn law(
+    universe: u64,
+    exponent: f64,
+    queries: u64,
+    seed: u64,
+    progress: &mut dyn FnMut(&str, u64),
+) -> Outcome<Source> {
+    let mut keys = KeySet::new();
+    for number in 0..PACKAGES as u64 {
+        keys.insert(format!("k{:016x}", mix(number ^ mix(seed))).as_bytes());
+    }
+    let mut recorder = Recorder::new()?;
+    for (query, number) in (0..queries).zip(zipf(universe, exponent, seed)?) {
+        recorder.push(STRANGER, format!("q{number:016x}").as_bytes())?;
+        told(query, progress)?;
+    }
+    let stored = keys.len() as u32;
+    let queries = recorder.finish(0, 0, stored)?;
+    let how = if exponent == 0.0 {
+        "uniformly".into()
+    } else {
+        format!("by Zipf's law with exponent {exponent:.1}")
+    };
+    let title = format!("all of them for absent keys, drawn {how} from {}", thousands(universe));
+    Ok(Source { keys, stored, queries, sample: None, passed: Passed::default(), title })
+}
+
 /// The registry and what is asked of it.
-pub(super) fn tell(queries: u64, seed: u64, progress: &mut dyn FnMut(&str, u64)) -> Outcome<Source> {
+fn registry(queries: u64, seed: u64, progress: &mut dyn FnMut(&str, u64)) -> Outcome<Source> {
     let mut packages = KeySet::new();
     let mut number = seed << 32;
     while packages.len() < PACKAGES {
@@ -85,22 +173,18 @@ pub(super) fn tell(queries: u64, seed: u64, progress: &mut dyn FnMut(&str, u64))
         number += 1;
     }
     let mut recorder = Recorder::new()?;
-    let mut zipf = Zipf::new(STRANGERS, EXPONENT, seed)
-        .map_err(|source| Failure::Keys { name: "the story".into(), source })?;
+    let mut zipf = zipf(STRANGERS, EXPONENT, seed)?;
     let mut random = Random::new(seed ^ 0x5eed);
+    let mut names: HashMap<u64, Box<[u8]>> = HashMap::new();
     for query in 0..queries {
         if random.below(KNOWN_IN) == 0 {
             let number = random.below(PACKAGES as u64) as u32;
             recorder.push(number, packages.get(number))?;
         } else if let Some(number) = zipf.next() {
-            recorder.push(STRANGER, &stranger(number, &packages))?;
+            let name = names.entry(number).or_insert_with(|| stranger(number, &packages).into());
+            recorder.push(STRANGER, name)?;
         }
-        if query % 65_536 == 65_535 {
-            progress("inventing queries", 65_536);
-            if interrupt::stopped() {
-                return Err(Failure::Interrupted);
-            }
-        }
+        told(query, progress)?;
     }
     let stored = packages.len() as u32;
     let queries = recorder.finish(0, 0, stored)?;
@@ -115,6 +199,16 @@ pub(super) fn tell(queries: u64, seed: u64, progress: &mut dyn FnMut(&str, u64))
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stories_have_names() {
+        assert_eq!("registry".parse(), Ok(Story::Registry));
+        assert_eq!("zipf:400_000".parse(), Ok(Story::Law { universe: 400_000, exponent: 1.0 }));
+        assert_eq!("uniform:7".parse(), Ok(Story::Law { universe: 7, exponent: 0.0 }));
+        for wrong in ["", "zipf", "zipf:0", "zipf:x", "uniform:-1", "registry:1"] {
+            assert!(wrong.parse::<Story>().is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn names_are_many_and_strangers_are_strangers() {

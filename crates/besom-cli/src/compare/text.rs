@@ -57,7 +57,7 @@ fn bold_names(text: &str, paint: Paint) -> String {
 }
 
 /// Lines of at most 80 letters, broken between words.
-fn wrap(text: &str) -> String {
+pub(super) fn wrap(text: &str) -> String {
     let (mut wrapped, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {
         let length = word.replace("**", "").chars().count();

@@ -20,7 +20,7 @@ fn every_kind_is_built_asked_inspected_and_verified() {
             let build = [&["build", "keys", "--filter", kind.name(), "-o", "f", "--json"][..], hash].concat();
             let built = folder.run(&build).code(0).json();
             assert_eq!((&built["filter"], &built["keys"]), (&kind.name().into(), &3000.into()));
-            folder.run(&["query", "f", "keys", "--quiet"]).code(0);
+            folder.run(&["query", "f", "keys", "--count"]).code(0);
             let counts = folder.run(&["query", "f", "others", "--count", "--json"]).code(1).json();
             let maybe = counts["maybe"].as_u64().unwrap();
             assert!((10..400).contains(&maybe), "{kind}: {maybe} of 30000 at a rate of 1/256");
@@ -102,7 +102,7 @@ fn an_exact_list_takes_less_than_14_bits_a_key() {
         .json();
     let bits = built["bits_per_key"].as_f64().unwrap();
     assert!(bits <= 14.0, "{bits}");
-    folder.run(&["query", "f", "yes", "--quiet"]).code(0);
+    folder.run(&["query", "f", "yes", "--count"]).code(0);
     assert!(folder.run(&["query", "f", "no", "--count"]).code(1).out.starts_with("0 maybe, "));
     let rate = folder.run(&["inspect", "f", "--json"]).code(0).json()["measured_rate"].as_f64().unwrap();
     assert!(rate <= 1.05 / 256.0, "{rate}");
@@ -145,8 +145,8 @@ fn filters_that_were_built_alike_are_merged() {
         let merged =
             folder.run(&["merge", "left.besom", "right.besom", "-o", "both", "--json"]).code(0).json();
         assert_eq!(merged["keys"], 1000, "{kind}");
-        folder.run(&["query", "both", "left", "-q"]).code(0);
-        folder.run(&["query", "both", "right", "-q"]).code(0);
+        folder.run(&["query", "both", "left", "--count"]).code(0);
+        folder.run(&["query", "both", "right", "--count"]).code(0);
         folder.run(&["verify", "both"]).code(0);
     }
     folder
@@ -180,7 +180,7 @@ fn the_seed_is_left_out_and_put_back() {
         .run(&["query", "public", "keys"])
         .refused("the seed was left out of this file; give it with --seed");
     folder.run(&["query", "public", "keys", "--seed", "13"]).refused("--seed is not the one");
-    folder.run(&["query", "public", "keys", "--seed", "12", "-q"]).code(0);
+    folder.run(&["query", "public", "keys", "--seed", "12", "--count"]).code(0);
     folder.run(&["verify", "public"]).refused("--seed");
     folder.run(&["convert", "public", "--seed", "12", "--generation", "4", "-o", "f"]).code(0);
     let inspected = folder.run(&["inspect", "f", "--json"]).code(0).json();

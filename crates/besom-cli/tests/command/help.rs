@@ -30,6 +30,7 @@ fn shortened(line: &str) -> Option<String> {
     let more = match line {
         _ if crate::full() && line != "besom reproduce all --quick" => "",
         "besom compare" => " --story-queries 20000 --filters telescoping,bloom --attack 1000 --seeds 1",
+        "besom compare --story zipf:10000000 --seeds 5 --store memory" => return None,
         "besom attack" => " --games 1 --keys 64",
         "besom reproduce all --quick"
         | "besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json" => return None,
@@ -67,7 +68,8 @@ fn the_examples_of_every_command_work() {
             let ended = folder.shell(&line);
             // The names that are asked for are not revoked.
             let asks = line.starts_with("besom query") || line.contains("| besom query");
-            let code = if asks { 1 } else { 0 };
+            // Some of them look like it, though.
+            let code = if asks && !line.contains("--only maybe") { 1 } else { 0 };
             assert_eq!(ended.code, Some(code), "{line}: {ended:?}");
         }
     }

@@ -80,7 +80,7 @@ fn a_dash_is_standard_output() {
     let bytes = |name: &str| std::fs::read(folder.path(name)).unwrap();
     assert_eq!(bytes("piped"), bytes("written"));
     folder.shell("besom convert written --without-seed -o - > public").code(0);
-    folder.run(&["query", "public", "keys", "--seed", "7", "--quiet"]).code(0);
+    folder.run(&["query", "public", "keys", "--seed", "7", "--count"]).code(0);
     folder.shell("besom merge written piped -o - > both 2>/dev/null; test -s both").code(1);
     let page = folder
         .shell("besom compare --trace keys --filters bloom --seeds 1 --store memory --report -")

@@ -145,7 +145,7 @@ fn the_threat_stands_beside_the_winner() {
         "{text}"
     );
     for filter in ["telescoping", "cuckooing", "bloom+cache", "stacked", "bloom"] {
-        let json = run(&folder, &["--filters", filter, "--seeds", "1"]);
+        let json = run(&folder, &["--filters", filter, "--seeds", "1", "--bits-per-key", "8"]);
         let threat = json["verdict"]["threat"].as_str().unwrap();
         assert!(threat.contains("not withstand"), "{filter}: {threat}");
     }

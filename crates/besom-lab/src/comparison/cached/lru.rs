@@ -98,34 +98,43 @@ impl Lru {
     /// allow. Nobody knows a stream beforehand, so this favours the cache.
     #[must_use]
     pub fn best_split(keys: usize, bits: f64, stream: &[u64]) -> usize {
-        let most = bits as usize / 16;
-        let splits = std::iter::once(0).chain(Self::sizes(most));
-        let reads = splits.map(|bytes| (useless_reads(keys, bits, bytes, stream), bytes));
-        reads.min().map_or(0, |(_, bytes)| bytes)
+        let splits: Vec<usize> = std::iter::once(0).chain(Self::sizes(bits as usize / 16)).collect();
+        // The largest cache leaves the coarsest filter: what passes none of that is settled.
+        let coarsest = threshold(keys, bits, splits.last().copied().unwrap_or(0));
+        let mut reads = vec![0; splits.len()];
+        for draw in (1..=DRAWS).map(mix) {
+            let passing: Vec<u64> =
+                stream.iter().copied().filter(|query| mix(query ^ draw) < coarsest).collect();
+            for (reads, &bytes) in reads.iter_mut().zip(&splits) {
+                *reads += useless_reads(&passing, draw, threshold(keys, bits, bytes), bytes);
+            }
+        }
+        reads.into_iter().zip(splits).min().map_or(0, |(_, bytes)| bytes)
     }
 }
 
 /// How often a simulated filter is drawn for each split.
 const DRAWS: u64 = 4;
 
-/// The useless reads of a Bloom filter with a cache of so many bytes, summed over several draws of the filter.
-fn useless_reads(keys: usize, bits: f64, bytes: usize, stream: &[u64]) -> u64 {
+/// Hashes below this are accepted by a Bloom filter in what a cache of so many bytes leaves.
+fn threshold(keys: usize, bits: f64, bytes: usize) -> u64 {
     let left = (bits - 8.0 * bytes as f64) / keys.max(1) as f64;
     // The rate of a Bloom filter of so many bits a key.
     let rate = 0.5_f64.powf(left * std::f64::consts::LN_2);
-    let threshold = (rate * 2_f64.powi(64)) as u64;
-    let draw = |draw: u64| {
-        let mut cache: Map = LruMap::with_memory_budget_and_hasher(bytes, Hashed(0));
-        let mut reads = 0;
-        for &query in stream {
-            if mix(query ^ mix(draw)) < threshold && cache.get(&query).is_none() {
-                reads += 1;
-                cache.insert(query, ());
-            }
+    (rate * 2_f64.powi(64)) as u64
+}
+
+/// The useless reads of a simulated filter with a cache of so many bytes.
+fn useless_reads(stream: &[u64], draw: u64, threshold: u64, bytes: usize) -> u64 {
+    let mut cache: Map = LruMap::with_memory_budget_and_hasher(bytes, Hashed(0));
+    let mut reads = 0;
+    for &query in stream {
+        if mix(query ^ draw) < threshold && cache.get(&query).is_none() {
+            reads += 1;
+            cache.insert(query, ());
         }
-        reads
-    };
-    (1..=DRAWS).map(draw).sum()
+    }
+    reads
 }
 
 impl Memory for Lru {
@@ -197,7 +206,7 @@ mod tests {
         let popular: Vec<u64> = Zipf::new(20_000, 1.0, 1).unwrap().take(200_000).collect();
         let bytes = Lru::best_split(40_000, 480_000.0, &popular);
         assert!(bytes > 0 && bytes < 30_000, "{bytes}");
-        let reads = |bytes| useless_reads(40_000, 480_000.0, bytes, &popular);
+        let reads = |bytes| useless_reads(&popular, 9, threshold(40_000, 480_000.0, bytes), bytes);
         assert!(reads(bytes) * 2 < reads(0), "{} and {}", reads(bytes), reads(0));
     }
 }
