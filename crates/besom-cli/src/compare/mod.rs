@@ -150,7 +150,8 @@ impl Compare {
         let source = self.source(&entries)?;
         let space = self.rate.map_or(Space::BitsPerKey(self.bits_per_key), Space::Rate);
         let keys = source.stored as usize;
-        let training = Training::new(source.sample.as_ref(), &source.queries, keys, space)?;
+        let cache = entries.iter().any(|entry| entry.name == "bloom+cache");
+        let training = Training::new(source.sample.as_ref(), &source.queries, cache, keys, space)?;
         let plan = Plan { keys, space, seed: self.seed, training: &training };
         if !self.json && !self.report.as_deref().is_some_and(output::is_stdout) {
             output::print(&self.headline(&source, &plan))?;

@@ -94,7 +94,10 @@ type Cell = (String, f64);
 const COLUMNS: [(&str, &str); 9] = [
     ("filter", "its name, and what it needs beside its memory"),
     ("bits a key", "memory at the end, repairs included, without the reverse map"),
-    ("useless reads", "look-ups of absent keys that the filter let through: median over the seeds"),
+    (
+        "useless reads",
+        "look-ups of absent keys, and what repairs read beyond their first read: median over the seeds",
+    ),
     ("range", "the fewest and the most over the seeds"),
     ("repeated", "those of them that had been useless before, first seed"),
     ("repair reads", "reads of the reverse map by repairs, median"),
@@ -188,8 +191,8 @@ fn of(spread: &Spread, runs: usize) -> Summary {
 }
 
 fn over_time(rows: &[&Row]) -> Plot {
-    let (x, y) = (Axis::linear("million queries").including(0.0), Axis::log("useless reads so far"));
-    let mut plot = Plot::lines("over-time", "Useless reads as the queries go on, first seed", x, y);
+    let (x, y) = (Axis::linear("million queries").including(0.0), Axis::log("useless look-ups so far"));
+    let mut plot = Plot::lines("over-time", "Useless look-ups as the queries go on, first seed", x, y);
     for row in rows {
         let useless = &row.first().useless;
         let step = useless.len().div_ceil(16).max(1);

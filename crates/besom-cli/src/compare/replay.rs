@@ -34,7 +34,7 @@ pub(crate) struct Run {
     pub(crate) working_bits: usize,
     pub(crate) queries: u64,
     pub(crate) absent: u64,
-    /// Useless reads of the store.
+    /// Look-ups of absent keys.
     pub(crate) false_positives: u64,
     /// False positives that had been false positives before.
     pub(crate) repeated: u64,
@@ -70,9 +70,9 @@ impl Row {
         Spread::of(self.runs.iter().map(of)).expect("a row is made of a run")
     }
 
-    /// Useless reads of the store: look-ups of keys that are not there.
+    /// Useless reads over the seeds.
     pub(crate) fn useless(&self) -> Spread {
-        self.spread(|run| run.false_positives as f64)
+        self.spread(|run| run.useless_reads() as f64)
     }
 
     /// Reads of the reverse map by repairs.
@@ -110,6 +110,12 @@ impl Run {
             useless: vec![(0, 0)],
             attack: Attack::default(),
         }
+    }
+
+    /// Reads that find nothing: look-ups of keys that are not there, and what repairs read beyond the first read of each. That one is for
+    /// where the look-up just was; the others are elsewhere.
+    pub(crate) fn useless_reads(&self) -> u64 {
+        self.false_positives + self.remote_reads.saturating_sub(self.adaptations)
     }
 
     /// Everything that goes to the store: look-ups, and what repairs read there.

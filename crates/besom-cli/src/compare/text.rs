@@ -24,7 +24,8 @@ pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>, paint: Pain
     text += &table(report, verdict, paint).render(paint);
     text += &paint.dim(&wrap(&legend(report)));
     text.push('\n');
-    let _ = writeln!(text, "\n{}", paint.bold("Useless reads as the queries go on, first seed, logarithmic"));
+    let _ =
+        writeln!(text, "\n{}", paint.bold("Useless look-ups as the queries go on, first seed, logarithmic"));
     text += &lines(report, verdict, paint);
     if let Some(verdict) = verdict {
         text += &explained(verdict);
@@ -78,8 +79,8 @@ pub(super) fn wrap(text: &str) -> String {
 fn legend(report: &Report<'_>) -> String {
     let seeds = report.seeds();
     let mut text = format!(
-        "useless: look-ups of absent keys, median of {seeds} seed{}; repairs: reads of the reverse map; attacked: share of an attacker's \
-         queries that got through.",
+        "useless: look-ups of absent keys and what repairs read beyond their first read, median of {seeds} seed{}; repairs: all reads of the \
+         reverse map; attacked: share of an attacker's queries that got through.",
         if seeds == 1 { "" } else { "s" }
     );
     if let Space::BitsPerKey(bits) = report.plan.space

@@ -33,17 +33,18 @@ pub(crate) struct Training {
 const MOST: usize = 1 << 23;
 
 impl Training {
-    /// Ranks the absent keys of `sample`, and chooses the size of the cache for `queries`.
+    /// Ranks the absent keys of `sample`, and chooses the size of the cache for `queries` if one is asked for.
     pub(super) fn new(
         sample: Option<&Queries>,
         queries: &Queries,
+        cache: bool,
         keys: usize,
         space: Space,
     ) -> Outcome<Self> {
         let mut hashes = absent_hashes(queries)?;
         let cache_bytes = match space {
-            Space::BitsPerKey(bits) => Lru::best_split(keys, bits * keys as f64, &hashes),
-            Space::Rate(_) => 0,
+            Space::BitsPerKey(bits) if cache => Lru::best_split(keys, bits * keys as f64, &hashes),
+            _ => 0,
         };
         let absent = hashes.len() as u64;
         hashes.sort_unstable();

@@ -332,24 +332,24 @@ fn ranges<'r>(best: &'r Row, others: impl Iterator<Item = &'r Row>) -> Option<St
     (parts.len() > 1).then(|| format!("{over}, useless reads: {}.", parts.join("; ")))
 }
 
-/// Repairs read as well: what that means if these reads cost as much as look-ups.
+/// Repairs read as well: what that means if their first reads cost as much as look-ups.
 fn repairs(best: &Row, simpler: Option<&Row>) -> Option<String> {
     let (reads, useless) = (best.repair_reads().median, best.useless().median);
     if reads == 0.0 {
         return None;
     }
-    let with = useless + reads;
+    let with = best.spread(|run| (run.false_positives + run.remote_reads) as f64).median;
     let then = match simpler {
-        Some(row) if row.useless().median < with => format!(
-            "; counted in full they come to {} together, more than the {} of {}: keep the reverse map where the data is",
+        Some(row) if row.useless().median < with && row.useless().median > useless => format!(
+            "; counted in full they make it {}, more than the {} of {}: keep the reverse map where the data is",
             count(with),
             count(row.useless().median),
             row.entry_name
         ),
-        _ => format!("; counted in full they come to {} together, which changes nothing", count(with)),
+        _ => format!("; counted in full they make it {}, which changes nothing", count(with)),
     };
     Some(format!(
-        "Its repairs read the reverse map {} times, right after the look-up that failed{then}.",
+        "Its repairs read the reverse map {} times, the first time right after the look-up that failed, which is not counted{then}.",
         count(reads)
     ))
 }

@@ -7,7 +7,7 @@ use crate::Folder;
 
 fn built(folder: &Folder) {
     folder.lines("keys", (0..1000).map(|number| format!("key-{number}")));
-    folder.run(&["build", "keys", "-o", "f", "--rate", "2^-20"]).code(0);
+    folder.run(&["build", "keys", "-o", "f", "--rate", "2^-16"]).code(0);
 }
 
 /// A program that waits for each answer before it asks the next gets it.

@@ -117,7 +117,7 @@ fn an_interrupt_shows_what_was_measured_so_far() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let text = screen.rest();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{text}");
-    assert!(text.contains("Useless reads") && text.contains("telescoping"), "{text}");
+    assert!(text.contains("Useless look-ups") && text.contains("telescoping"), "{text}");
     assert!(!text.contains("panicked"));
     // It says so at the top, and concludes nothing.
     assert!(text.contains("Interrupted: ") && !text.contains("fewest useless reads"), "{text}");
@@ -142,7 +142,7 @@ fn an_interrupt_of_the_last_part_leaves_the_contest() {
     // It may have been done before the interrupt came.
     let done = text.contains("In besom_store::RedbStore");
     assert_eq!(child.wait().unwrap().code(), Some(if done { 0 } else { 130 }), "{text}");
-    assert!(text.contains("Useless reads") && !text.contains("panicked"), "{text}");
+    assert!(text.contains("Useless look-ups") && !text.contains("panicked"), "{text}");
     assert_eq!(folder.names(), ["keys", "queries"]);
 }
 

@@ -141,7 +141,9 @@ fn dots(plot: &Plot, paper: Paper) -> String {
     let series = distinct(plot.dots.iter().map(|dot| dot.series.as_str()));
     let longest = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
     let left = 16.0 + LETTER * longest as f64;
-    let band = ROW.max(9.0 * series.len() as f64 + 6.0);
+    let within = |row: &str| plot.dots.iter().filter(|dot| dot.row == row).count();
+    let most = rows.iter().map(|row| within(row)).max().unwrap_or(1);
+    let band = ROW.max(9.0 * most as f64 + 6.0);
     let beside = if paper.legend_below { 0.0 } else { LEGEND_ROW * (series.len() + 1) as f64 };
     let height = (band * rows.len() as f64).max(beside);
     let width = paper.width - left - RIGHT - paper.beside(&series);
@@ -167,12 +169,15 @@ fn dots(plot: &Plot, paper: Paper) -> String {
     for (name, value) in &plot.references {
         reference(&mut svg, (x.place(*value), frame.top), (x.place(*value), frame.bottom()), name);
     }
+    let mut drawn = vec![0; rows.len()];
     for dot in &plot.dots {
         let row = rows.iter().position(|row| *row == dot.row).unwrap_or(0);
         let place = series.iter().position(|name| *name == dot.series).unwrap_or(0);
         let style = style_of(&dot.series, place);
-        let step = band / (series.len() as f64 + 1.0);
-        let height = frame.top + band * row as f64 + step * (place as f64 + 1.0);
+        // The dots of a row share its height, whatever other rows have.
+        let step = band / (within(&dot.row) as f64 + 1.0);
+        drawn[row] += 1;
+        let height = frame.top + band * row as f64 + step * f64::from(drawn[row]);
         whisker(&mut svg, (x.place(dot.value.low), height), (x.place(dot.value.high), height), style);
         marker(&mut svg, (x.place(dot.value.mean), height), style, x.is_off(dot.value.mean));
     }

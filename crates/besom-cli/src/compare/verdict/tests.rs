@@ -117,8 +117,18 @@ fn streams_that_show_nothing_have_a_sentence_each() {
 fn repairs_that_cost_more_than_they_save_are_told_of() {
     let rows = [row("bloom", 12.0, &[60, 62, 64], 0), row("telescoping", 12.0, &[50, 51, 52], 50)];
     let verdict = judged(&rows, STREAM);
-    let told = verdict.details.iter().find(|text| text.contains("101 together")).unwrap();
+    let told = verdict.details.iter().find(|text| text.contains("make it 101")).unwrap();
     assert!(told.contains("more than the 62 of bloom"), "{told}");
+}
+
+/// A repair that reads all over the place is not for nothing.
+#[test]
+fn what_repairs_read_elsewhere_counts() {
+    let mut cuckoo = row("cuckooing", 12.0, &[10, 11, 12], 400);
+    cuckoo.runs.iter_mut().for_each(|run| run.adaptations = run.false_positives);
+    assert_eq!(cuckoo.useless().median, 400.0);
+    let rows = [row("bloom", 12.0, &[500, 520, 480], 0), row("bloom+cache", 12.0, &[90, 95, 99], 0), cuckoo];
+    assert_eq!(judged(&rows, STREAM).recommended, ["bloom+cache"]);
 }
 
 #[test]

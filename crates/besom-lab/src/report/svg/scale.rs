@@ -104,7 +104,7 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
 /// A number as it is, its thousands apart.
 fn everyday_name(value: f64, decade: i32) -> String {
     let text = linear_name(value, (-decade).max(0) as usize);
-    if value < 10_000.0 {
+    if value < 1000.0 {
         return text;
     }
     let place = |(place, digit): (usize, char)| {
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(names(&Axis::log(""), &[1e-3, 0.9]), ["0.001", "0.01", "0.1"]);
         assert_eq!(
             names(&Axis::log(""), &[900.0, 2e5]),
-            ["1000", "2000", "5000", "10,000", "20,000", "50,000", "100,000", "200,000"]
+            ["1,000", "2,000", "5,000", "10,000", "20,000", "50,000", "100,000", "200,000"]
         );
         assert_eq!(names(&Axis::log(""), &[1.0, 100.0]), ["1", "2", "5", "10", "20", "50", "100"]);
     }
