@@ -38,7 +38,9 @@ impl Digests {
         let receiver = Mutex::new(receiver);
         let (read, hashed) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| hash_all(&receiver, hasher))).collect();
-            let read = hand_over(&mut input, sender);
+            let read = hand_over(&mut input, &sender);
+            // Those who hash end when nobody is left who could hand something over.
+            drop(sender);
             (read, workers.into_iter().map(|worker| worker.join().unwrap_or_default()).collect::<Vec<_>>())
         });
         let keys = read?;
@@ -61,7 +63,7 @@ impl Digests {
 }
 
 /// Reads keys and hands them over. How many there were.
-fn hand_over(input: &mut Input, sender: SyncSender<Batch>) -> Outcome<u64> {
+fn hand_over(input: &mut Input, sender: &SyncSender<Batch>) -> Outcome<u64> {
     let mut progress = Progress::open();
     progress.begin("reading keys");
     let (mut key, mut batch, mut keys) = (Vec::new(), Batch::default(), 0);

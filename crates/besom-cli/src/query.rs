@@ -55,7 +55,7 @@ pub(crate) struct Query {
     /// and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
-    /// Write JSON: an object a key, or the counts. A key that is no UTF-8 is written as key_hex
+    /// Write JSON: an object a key, or the counts. A key that is no UTF-8 is written as `key_hex`
     #[arg(long)]
     json: bool,
 }

@@ -30,9 +30,9 @@ fn shortened(line: &str) -> Option<String> {
     let more = match line {
         _ if crate::full() && line != "besom reproduce all --quick" => "",
         "besom compare" => " --story-queries 20000 --filters telescoping,bloom --attack 1000 --seeds 1",
-        "besom compare --story zipf:10000000 --seeds 5 --store memory" => return None,
         "besom attack" => " --games 1 --keys 64",
         "besom reproduce all --quick"
+        | "besom compare --story zipf:10000000 --seeds 5 --store memory"
         | "besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json" => return None,
         "besom bench --quick" => " --filters bins,qfilter",
         _ if line.starts_with("besom attack") => " --keys 64",

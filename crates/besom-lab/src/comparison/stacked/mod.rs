@@ -183,7 +183,9 @@ mod tests {
     #[test]
     fn without_a_sample_it_is_a_bloom_filter() {
         let mut filter = StackedFilter::new(100, 1000.0, &Sample::default(), 1).unwrap();
-        (0..100_u64).for_each(|key| drop(filter.insert(&key).unwrap()));
+        for key in 0..100_u64 {
+            filter.insert(&key).unwrap();
+        }
         assert_eq!(filter.layers.len(), 1);
         assert!((0..100_u64).all(|key| filter.contains(&key)));
         filter.clear();
