@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A distance d is written as d / 2^k zeros, a one, and the k lower bits (Rice); a string of n bits as n − 1 zeros, a one,
-//! and the bits. The number of a ghost is twice its quotient in the block, plus the parity of its function. That
-//! makes 8 bits for a string of two bits among ten others, and 11 if it is alone.
+//! and the bits. The number of a ghost tells its quotient in the block, its stratum and
+//! the parity of its function.
 //!
 //! The paper packs the strings of all slots, the empty ones too, and compares a query with all of them at once
 //! (Lemma 29). That takes three bits of memory for every key as soon as each block has a string, and a query seldom needs
@@ -23,7 +23,7 @@ use super::fingerprint::TAIL_BITS;
 
 /// Lower bits of distances.
 const SLOT_BITS: u32 = 2;
-const GHOST_BITS: u32 = 3;
+const GHOST_BITS: u32 = 5;
 
 /// Bits of the number of strings: blocks have at most 63 slots.
 const COUNT_BITS: u32 = 6;
