@@ -199,6 +199,10 @@ impl Bins {
     }
 
     /// The place in a bin of a key of this class, given in the highest bits, whose tag is the beginning of what follows.
+    #[cfg_attr(
+        not(test),
+        expect(clippy::unused_self, reason = "lines take no more of what follows than their tags")
+    )]
     #[inline(always)]
     pub(super) fn place_of(self, bin: u64, class: u64, following: u64) -> bins::Place {
         #[cfg(test)]

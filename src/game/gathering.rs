@@ -9,8 +9,8 @@ use super::{Adversary, Answers, FreshKeys, Rules, Strikes};
 /// changed, removes the strangers and begins again. If anything that places a key survives a change of functions, the
 /// collection ends up sharing it: then any further key that shares it is a false positive far more often than it should be.
 ///
-/// It begins with one key. In the end it asks about false positives of the collection that it has not inserted, again and again,
-/// with some work in between so that their repairs are forgotten.
+/// It begins with one key, and keeps every eighth find for the end: then it asks about these again and again, with some work in
+/// between so that their repairs are forgotten.
 #[derive(Debug, Clone)]
 pub struct Gathering {
     seed: u64,
@@ -21,8 +21,8 @@ pub struct Gathering {
     collected: usize,
 }
 
-/// The collection of a round may become so many times larger.
-const GROWTH: usize = 2;
+/// One find of so many is kept for the end.
+const KEPT: usize = 8;
 
 /// False positives after which all hash functions of a full filter should be others, per key.
 const TURN: f64 = 0.5;
@@ -77,19 +77,26 @@ impl Adversary for Gathering {
     fn attack(&mut self, rules: Rules, oracle: &mut dyn Answers) -> Vec<u8> {
         let mut keys = FreshKeys::new(self.seed);
         let mut collection: Vec<[u8; 8]> = keys.by_ref().take(1).collect();
+        let mut mates: Vec<[u8; 8]> = Vec::new();
         collection.iter().for_each(|key| oracle.insert(key));
         while collection.len() < rules.capacity && self.lookups > 0 {
-            let most = (collection.len() * (GROWTH - 1)).min(rules.capacity - collection.len());
-            let found = self.find(most, &mut keys, oracle);
+            let found = self.find(collection.len(), &mut keys, oracle);
             self.turn(rules, collection.len(), &mut keys, oracle);
-            found.iter().for_each(|key| oracle.insert(key));
-            collection.extend(found);
+            for (number, key) in found.into_iter().enumerate() {
+                if number % KEPT == KEPT - 1 || collection.len() == rules.capacity {
+                    mates.push(key);
+                } else {
+                    oracle.insert(&key);
+                    collection.push(key);
+                }
+            }
         }
         self.collected = collection.len();
-        (self.strikes, self.lookups) = (Strikes::default(), u64::MAX);
-        let mut mates = self.find(rules.capacity / 8 + 2, &mut keys, oracle);
-        let guess = mates.pop().unwrap_or_default();
+        keys.by_ref().take(rules.capacity - collection.len()).for_each(|key| oracle.insert(&key));
+        self.strikes = Strikes::default();
+        let guess = mates.pop().or_else(|| keys.next()).unwrap_or_default();
         for _ in 0..self.passes {
+            self.lookups = (20.0 * rules.capacity as f64 / rules.rate).min(1e12) as u64;
             self.find((TURN * rules.capacity as f64) as usize, &mut keys, oracle);
             mates.iter().for_each(|key| self.strikes.count(oracle.lookup(key)));
         }

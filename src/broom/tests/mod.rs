@@ -62,7 +62,11 @@ impl Tested for QuotientGround {
     fn parts(&self) -> [(&'static str, usize); 3] {
         let strings = self.primary.strings.memory_bits();
         let elsewhere = self.elsewhere.memory_bits();
-        [("primary", self.primary.memory_bits() - strings), ("strings and ghosts", strings), ("elsewhere", elsewhere)]
+        [
+            ("primary", self.primary.memory_bits() - strings),
+            ("strings and ghosts", strings),
+            ("elsewhere", elsewhere),
+        ]
     }
 }
 

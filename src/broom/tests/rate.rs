@@ -2,12 +2,12 @@
 //!
 //! Catches: keys that crowd ahead of the frontier or behind it, where queries then find more of them than ε allows.
 use super::super::builder::Blueprint;
+use super::super::columns::CROWDING;
 use super::super::core::Core;
+use super::super::filter::On;
 use super::super::ground::Ground;
 use super::super::on_bins::BinGround;
 use super::super::on_quotients::QuotientGround;
-use super::super::columns::CROWDING;
-use super::super::filter::On;
 use super::{bins, filter, small};
 use crate::{Adaptive, BroomFilter, Filter, MemoryRemote, Xxh3};
 
@@ -145,7 +145,9 @@ fn what_the_builder_promises_holds_at_all_sizes_rates_loads_and_places_of_the_fr
                 let mut all = Vec::new();
                 for &bits in rates {
                     let rates = [0.5_f64.powi(bits), tight(bits, load)];
-                    for (rate, eighth) in rates.iter().flat_map(|rate| eighths.iter().map(move |at| (*rate, *at))) {
+                    for (rate, eighth) in
+                        rates.iter().flat_map(|rate| eighths.iter().map(move |at| (*rate, *at)))
+                    {
                         let over = over_rate(ground, rate, load, keys, f64::from(eighth) / 8.0);
                         let Some((ratio, interval)) = over else { continue };
                         assert!(
@@ -157,7 +159,10 @@ fn what_the_builder_promises_holds_at_all_sizes_rates_loads_and_places_of_the_fr
                 }
                 let most = all.iter().copied().fold(0.0, f64::max);
                 let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
-                println!("{ground:?}, {keys} keys, load {load}: {mean:.3} of the promise, {most:.3} at most, {} rates and places", all.len());
+                println!(
+                    "{ground:?}, {keys} keys, load {load}: {mean:.3} of the promise, {most:.3} at most, {} rates and places",
+                    all.len()
+                );
             }
         }
     }
