@@ -21,13 +21,16 @@ use super::ground::Ground;
 use super::local::Local;
 
 impl<G: Ground, H: KeyHasher> Local<G, H> {
-    /// Remembers the adaptivity bits of a key that was removed.
+    /// Remembers the adaptivity bits of a key that was removed, if there was a repair among what they come from: those that are
+    /// owed to other insertions alone are no more than E, and nobody has seen anything of them.
     pub(super) fn add_ghost(&mut self, step: Step, function: u64, bits: BitString) {
         #[cfg(test)]
         if !self.switches.ghosts {
             return;
         }
-        self.ground.add_ghost(step, function, bits);
+        if bits.len() > self.extra {
+            self.ground.add_ghost(step, function, bits);
+        }
     }
 
     /// A ghost of the old function died when the frontier came to it.
