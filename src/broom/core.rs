@@ -175,8 +175,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             if full.len >= full.capacity {
                 return Err(full.into());
             }
+            let bits = steps.local.adaptivity_bits();
             steps.place(fingerprint, key)?;
-            steps.reclaim()?;
+            steps.reclaim(bits)?;
             Ok(true)
         })
     }
@@ -295,7 +296,7 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
             let (address, site) = (self.local.address(fingerprint.quotient()), G::site(list[rank].spot));
             remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
             let bits = self.local.ground.take(&fingerprint, site);
-            self.local.add_ghost(fingerprint.quotient(), fingerprint.function, bits);
+            self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
             Ok(true)
         })
     }
@@ -324,10 +325,11 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
                     if !G::is_extensible(spot) || owner.tail == fingerprint.tail {
                         return Ok(Adaptation::Unfixable);
                     }
-                    steps.tell_apart(&owner, &fingerprint);
+                    let bits = steps.local.adaptivity_bits();
+                    steps.tell_apart(&owner, &fingerprint, steps.local.extra);
                     slots += 1;
                     if slots == 1 {
-                        steps.reclaim()?;
+                        steps.reclaim(bits)?;
                     }
                 }
                 Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })

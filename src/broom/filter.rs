@@ -13,19 +13,20 @@ use super::on_bins::BinGround;
 use super::on_quotients::QuotientGround;
 use super::persist;
 
-/// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
-/// removing and inserting keys, not with any other sequence of operations.
+/// An adaptive filter whose false-positive rate adversaries cannot raise: not by repeating false positives, not by
+/// removing and inserting keys, not by collecting what false positives have in common.
 ///
 /// Every query for a key that is not stored is a false positive with probability at most ε, whatever was asked
 /// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
-/// that. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
+/// that. `docs/threat-model.md` says exactly what is promised to whom, and how it is known. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
 /// the [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
 /// See the [module](crate::broom) for how it works.
 ///
-/// **Which hash.** The paper's promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
+/// **Which hash.** The promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
 /// made for that, with a seed that nobody knows: take it if the adversary chooses keys. The default, [`Xxh3`], is fast and
 /// keyed but no pseudo-random function: under it the rate holds for all keys that were not made for this hash, in whatever
-/// order they are asked.
+/// order they are asked. A filter that is built anew takes the hash functions of its seed from the first one on: give it a fresh seed,
+/// or load its last snapshot, or what was learned of its predecessor is true again.
 ///
 /// **Costs.** `contains` reads one cache line, nearly always, and never the remote. Reads and writes of the remote:
 ///
@@ -33,7 +34,7 @@ use super::persist;
 /// |---|---|---|
 /// | `insert` | none, nearly always; if the key needs adaptivity bits, what `adapt` reads | 1 |
 /// | `remove` | 1 | 1 |
-/// | `adapt` | 1; beyond the budget up to 12 more, for the keys that it carries to a fresh hash function | 1 |
+/// | `adapt` | 1; beyond the budget some 40 more (rate 1/256), for the keys that it carries to a fresh hash function | 1 |
 ///
 /// Every list that is read is checked against what is stored: its keys, no others, none missing.
 ///

@@ -62,6 +62,13 @@ impl<S: Copy + Ord> Claims<S> {
     }
 }
 
+/// Whether a list has a key twice.
+fn has_twice(keys: &[Vec<u8>]) -> bool {
+    let mut sorted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// The keys at an address, unchecked.
 pub(super) fn read<R: Remote>(address: u64, remote: &mut R) -> Outcome<List, R> {
     let mut keys = Vec::new();
@@ -81,20 +88,16 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         if keys.len() != expected {
             return Err(AdaptiveError::Inconsistent { address, expected, found: keys.len() });
         }
-        let mut claims = Claims::new();
-        let mut list: Vec<StoredOn<G>> = Vec::with_capacity(keys.len());
-        for key in keys {
-            let fingerprint = self.fingerprint(self.functions.hasher().digest(&key));
-            let twice = || list.iter().any(|stored| stored.key == key);
-            let at_home = fingerprint.quotient() == quotient && !twice();
-            let spot = if at_home { claims.claim(&self.ground, &fingerprint) } else { None };
-            let Some(spot) = spot else {
-                // As many as there should be, but one that should not.
-                return Err(AdaptiveError::Inconsistent { address, expected, found: expected - 1 });
-            };
-            list.push(Stored { key, fingerprint, spot });
+        // As many as there should be, but one that should not.
+        let wrong = || AdaptiveError::Inconsistent { address, expected, found: expected - 1 };
+        let fingerprint = |key: &Vec<u8>| self.fingerprint(self.functions.hasher().digest(key));
+        let prints: Vec<Fingerprint> = keys.iter().map(fingerprint).collect();
+        if prints.iter().any(|print| print.quotient() != quotient) || has_twice(&keys) {
+            return Err(wrong());
         }
-        Ok(list)
+        let spots = self.ground.claim_all(&prints).ok_or_else(wrong)?;
+        let stored = keys.into_iter().zip(prints).zip(spots);
+        Ok(stored.map(|((key, fingerprint), spot)| Stored { key, fingerprint, spot }).collect())
     }
 
     /// Fails for the first quotient of this range that has keys: the remote has none.

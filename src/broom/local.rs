@@ -13,6 +13,9 @@ use super::ground::Ground;
 /// An address of the remote is a quotient below so many bits, and the generation of the filter above.
 const QUOTIENT_BITS: u32 = 48;
 
+/// E at most. At rates below that, whoever wants mates has to ask 2^40 times for the first false positive of one key.
+const MOST_EXTRA: u32 = 20;
+
 /// Where the remote has the keys of a quotient, in a generation of the filter.
 #[inline(always)]
 pub(super) fn address(generation: u16, quotient: u64) -> u64 {
@@ -25,6 +28,8 @@ pub(super) struct Local<G: Ground, H> {
     pub(super) functions: Functions<G::Columns, H>,
     pub(super) ground: G,
     pub(super) remainders: Remainders,
+    /// E: how many bits more than it needs a repair takes.
+    pub(super) extra: u32,
     /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
     pub(super) budget: usize,
     /// The upper bits of all addresses: a filter that grows writes its lists anew beside the old ones.
@@ -61,10 +66,12 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         functions: Functions<G::Columns, H>,
         ground: G,
     ) -> Self {
+        let remainders = G::remainders(blueprint.cut);
         Self {
             functions,
             ground,
-            remainders: G::remainders(blueprint.cut),
+            remainders,
+            extra: (remainders.table_bits + remainders.rest_bits).min(MOST_EXTRA),
             budget: (blueprint.budget * capacity as f64) as usize,
             generation: 0,
             #[cfg(test)]
@@ -91,10 +98,10 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     }
 
     /// How many adaptivity bits a newcomer takes whom no stored fingerprint is a prefix of: as few as keep its
-    /// own from being a prefix of a stored one (Invariant 7), and no fewer than a ghost that agrees with it.
+    /// own from being a prefix of a stored one (Invariant 7), and what the [ghosts](super::ghosts) ask for.
     pub(super) fn free_length(&self, key: &Fingerprint) -> u32 {
         let free = self.ground.closest(key).map_or(0, |common| (common + 1).min(TAIL_BITS));
-        free.max(self.ground.longest_ghost(key))
+        free.max(self.ground.ghost_length(key))
     }
 
     /// Adaptivity bits of stored keys and of ghosts.

@@ -3,8 +3,8 @@
 //! ```text
 //! parameters  of a quotient table: quotients, remainder bits in the table, those beside it
 //!             of bins: bins, 0, bits of class and tag
-//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier, address
-//!             generation
+//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier, edition ·
+//!             2^16 + address generation
 //! section     repairs, growths, growable, quotients that are flagged (0 on bins), the last generation that was written under,
 //!             lists left over (0 or 1), their generation and slots
 //!
@@ -39,6 +39,20 @@ use super::local::Local;
 
 /// More than any filter comes to, and few enough that no sum overflows.
 pub(super) const MAX_COUNT: u64 = 1 << 56;
+
+/// How hashes are cut. In the first edition six bits of a key were the same under all functions, and an adversary could collect
+/// keys by them.
+const EDITION: u64 = 2;
+
+/// The address generation that a file of this edition names.
+fn generation_of(value: u64) -> Result<u16, FormatError> {
+    if value >> 16 != EDITION {
+        return Err(unsound(
+            "its hash functions are of an edition that was given up: build it anew from its keys",
+        ));
+    }
+    in_range("address generation", value & 0xffff, 0..=u16::MAX.into())
+}
 
 /// A ground that can be written and read.
 pub(super) trait Lasting: Ground {
@@ -76,7 +90,7 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let [first, second, third] = G::parameters(cut, local.functions.columns());
         let (phase, frontier) = local.functions.position();
         let (load, budget) = (load.to_bits(), budget.to_bits());
-        let generation = local.generation.into();
+        let generation = EDITION << 16 | u64::from(local.generation);
         encoder.parameters(&[first, second, third, load, budget, phase, frontier, generation]);
         let (growable, hinted) = (self.growable.into(), local.ground.hinted());
         let counts = [self.adaptations, self.growths, growable, hinted, self.generations.into()];
@@ -102,10 +116,10 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let mut functions = Functions::new(decoder.hasher()?, columns, phase);
         let last = functions.walk() - 1;
         functions.set_position((phase, in_range("steps of the frontier", frontier, 0..=last)?));
+        let generation = generation_of(generation)?;
         let ground = G::decode(decoder, blueprint, columns, hinted)?;
         let mut local = Local::from_parts(blueprint, capacity, functions, ground);
-        let generation_of = |value| in_range("address generation", value, 0..=u16::MAX.into());
-        local.generation = generation_of(generation)?;
+        local.generation = generation;
         Ok(Self {
             local,
             blueprint,
@@ -113,7 +127,7 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
             growable: flag("growable", growable)?,
             adaptations: in_range("repairs", adaptations, 0..=MAX_COUNT)?,
             growths: in_range("growths", growths, 0..=MAX_COUNT)?,
-            generations: generation_of(generations)?,
+            generations: in_range("the last generation", generations, 0..=u16::MAX.into())?,
             leftovers: Leftovers::from_numbers(leftovers)?,
         })
     }

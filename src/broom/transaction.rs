@@ -18,6 +18,7 @@ use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
 use super::fingerprint::{Fingerprint, TAIL_BITS};
+use super::functions::Step;
 use super::ground::{Ground, NoMemory, Room};
 use super::lists::{self, List, Outcome, Stored, StoredOn};
 use super::local::Local;
@@ -28,7 +29,7 @@ enum Undo<G: Ground> {
     Placed { key: Fingerprint, site: G::Site },
     Taken { key: Fingerprint, len: u32, site: G::Site },
     Extended { key: Fingerprint, len: u32 },
-    Killed { quotient: u64, function: u64, ghosts: Vec<BitString> },
+    Killed { step: Step, function: u64, ghosts: Vec<BitString> },
     Grown { outgrown: G::Outgrown },
 }
 
@@ -109,11 +110,11 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         })
     }
 
-    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not; to its end if the two cannot
-    /// be told apart.
-    pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint) {
+    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not, and by so many bits more; to its end if
+    /// the two cannot be told apart.
+    pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint, extra: u32) {
         let common = owner.tail.common(key.tail);
-        let len = self.local.ground.set_length(owner, (common + 1).min(TAIL_BITS));
+        let len = self.local.ground.set_length(owner, (common + 1 + extra).min(TAIL_BITS));
         self.undo.push(Undo::Extended { key: *owner, len });
     }
 
@@ -124,7 +125,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
             let list = self.list(quotient)?;
             let owner = self.owner(&list, spot, quotient)?;
             if G::is_extensible(spot) {
-                self.tell_apart(&owner, fingerprint);
+                self.tell_apart(&owner, fingerprint, 0);
             }
         }
         let len = self.local.free_length(fingerprint);
@@ -160,12 +161,12 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         self.pending.push(Pending::Remove { address, rank, key: key.to_vec() });
     }
 
-    /// Lets the ghosts of a quotient and a function die; returns how many there were.
-    pub(super) fn kill_ghosts(&mut self, quotient: u64, function: u64) -> usize {
-        let ghosts = self.local.ground.kill_ghosts(quotient, function);
+    /// Lets the ghosts of a step and a function die; returns how many there were.
+    pub(super) fn kill_ghosts(&mut self, step: Step, function: u64) -> usize {
+        let ghosts = self.local.ground.kill_ghosts(step, function);
         let count = ghosts.len();
         if count > 0 {
-            self.undo.push(Undo::Killed { quotient, function, ghosts });
+            self.undo.push(Undo::Killed { step, function, ghosts });
         }
         count
     }
@@ -181,8 +182,8 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
                 Undo::Extended { key, len } => {
                     self.local.ground.set_length(&key, len);
                 }
-                Undo::Killed { quotient, function, ghosts } => {
-                    ghosts.into_iter().for_each(|bits| self.local.add_ghost(quotient, function, bits));
+                Undo::Killed { step, function, ghosts } => {
+                    ghosts.into_iter().for_each(|bits| self.local.add_ghost(step, function, bits));
                 }
                 Undo::Grown { outgrown } => self.local.ground.shrink(outgrown),
             }

@@ -1,5 +1,6 @@
 //! The broom filter as a whole.
 
+mod attacks;
 mod churn;
 mod faults;
 mod frontier;
@@ -40,6 +41,9 @@ trait Tested: Ground {
     fn for_games() -> Blueprint<Self::Cut>;
 
     const RATE: f64;
+
+    /// What the memory is for, in bits.
+    fn parts(&self) -> [(&'static str, usize); 3];
 }
 
 impl Tested for QuotientGround {
@@ -54,6 +58,16 @@ impl Tested for QuotientGround {
     }
 
     const RATE: f64 = 1.0 / 64.0;
+
+    fn parts(&self) -> [(&'static str, usize); 3] {
+        let strings = self.primary.strings.memory_bits();
+        let elsewhere = self.elsewhere.memory_bits();
+        [
+            ("primary", self.primary.memory_bits() - strings),
+            ("strings and ghosts", strings),
+            ("elsewhere", elsewhere),
+        ]
+    }
 }
 
 impl Tested for BinGround {
@@ -67,6 +81,11 @@ impl Tested for BinGround {
     }
 
     const RATE: f64 = 0.9 * 49.0 / 64.0 / 64.0;
+
+    fn parts(&self) -> [(&'static str, usize); 3] {
+        let (strings, ghosts) = (self.strings.memory_bits(), self.ghosts.memory_bits());
+        [("bins", self.table.memory_bits()), ("strings", strings), ("ghosts", ghosts)]
+    }
 }
 
 /// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit. With
@@ -106,7 +125,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
 
     /// Carries the next keys, whether bits are short or not.
     fn push_frontier<R: Remote>(&mut self, remote: &mut R) {
-        atomically(&mut self.local, remote, |steps| steps.advance().map(drop)).unwrap();
+        atomically(&mut self.local, remote, |steps| steps.advance(12).map(drop)).unwrap();
     }
 
     /// The stored key that a query collides with, with what both are under their functions.
