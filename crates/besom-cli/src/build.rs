@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use besom::exact::{self, Exclusion};
+use besom::exact::{self, ExactList, ExactListBuilder, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
@@ -28,11 +28,13 @@ use crate::progress::Progress;
 #[command(after_help = "\
 Examples:
   besom build revoked.txt -o revoked.besom
-  besom build revoked.txt --no valid.txt --rate 0.004 -o revoked.besom
+  besom build revoked.txt --no valid.txt -o revoked.besom
+  besom build revoked.txt --no valid.txt --rate 0.004 --updatable -o revoked.besom
   zcat names.gz | besom build - --filter blocked-bloom --json -o names.besom
 
-With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks; for all other keys the file
-is a filter with the rate that was asked for.
+With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks. The file is as small as can be and
+does not change; a share of all other keys is accepted, which --rate bounds. With --updatable it is an adaptive filter,
+which can still learn and forget keys.
 
 Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all.")]
 pub(crate) struct Build {
@@ -42,15 +44,18 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no extension]; extension-bins, extension-quotient and so on force the ground
+    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the ground
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
-    /// The false-positive rate
-    #[arg(long, value_name = "RATE", default_value = "0.00390625", value_parser = rate)]
-    rate: f64,
+    /// The false-positive rate [default: 0.00390625, with --no the one that makes the file smallest]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    rate: Option<f64>,
     /// Keys that must be rejected, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     no: Option<PathBuf>,
+    /// With --no: a filter that can be changed, several times as large
+    #[arg(long, requires = "no", conflicts_with = "filter")]
+    updatable: bool,
     /// What the files look like inside: lines, arc, capture or csv:COLUMN [default: found out from name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
@@ -122,6 +127,8 @@ struct Summary {
     adaptations: u64,
     bytes: u64,
     bits_per_key: f64,
+    /// What no list of these keys can go below on average, if keys are to be rejected.
+    limit_bits_per_key: Option<f64>,
     rate: f64,
     seconds: f64,
 }
@@ -137,7 +144,7 @@ impl Build {
             None => KeySet::new(),
         };
         refuse_both(&keys, &negatives)?;
-        let (filter, exclusion) = if self.siphash {
+        let Built { filter, exclusion, rate } = if self.siphash {
             self.build::<SipHash>(&keys, &negatives)
         } else {
             self.build::<Xxh3>(&keys, &negatives)
@@ -158,13 +165,25 @@ impl Build {
             adaptations: exclusion.adaptations,
             bytes,
             bits_per_key: 8.0 * bytes as f64 / keys.len() as f64,
-            rate: self.rate,
+            limit_bits_per_key: (negatives.len() > 0)
+                .then(|| exact::limit_bits(keys.len() as u64, negatives.len() as u64) / keys.len() as f64),
+            rate,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
 
     fn wanted(&self) -> Wanted {
-        self.filter.unwrap_or(if self.no.is_some() { Kind::Extension } else { Kind::Bins }.into())
+        let default = match (&self.no, self.updatable) {
+            (None, _) => Kind::Bins,
+            (Some(_), false) => Kind::Exact,
+            (Some(_), true) => Kind::Extension,
+        };
+        self.filter.unwrap_or(default.into())
+    }
+
+    /// The rate that was asked for, or a good one.
+    fn rate(&self, keys: &KeySet, negatives: &KeySet) -> f64 {
+        self.rate.unwrap_or_else(|| smallest_rate(keys.len() as f64, negatives.len() as f64))
     }
 
     fn show(&self, summary: &Summary) -> Outcome {
@@ -172,7 +191,7 @@ impl Build {
             output::print_json(summary)?;
             return Ok(Ending::Fine);
         }
-        let Summary { file, filter, keys, repeated_keys, bytes, bits_per_key, seconds, .. } = summary;
+        let Summary { file, filter, keys, repeated_keys, bytes, bits_per_key, rate, seconds, .. } = summary;
         let repeated = if *repeated_keys > 0 {
             format!(" ({} lines repeated one)", thousands(*repeated_keys))
         } else {
@@ -180,33 +199,34 @@ impl Build {
         };
         let excluded = match summary.negatives {
             0 => String::new(),
+            negatives if summary.adaptations == 0 => format!(", {} negatives excluded", thousands(negatives)),
             negatives => format!(
                 ", {} negatives excluded ({} of them repaired)",
                 thousands(negatives),
                 thousands(summary.adaptations)
             ),
         };
+        let limit = summary.limit_bits_per_key.map_or_else(String::new, |limit| {
+            format!(" (limit of any list: {limit:.2}), {:.3}% of other keys accepted", 100.0 * rate)
+        });
         output::print(&format!(
-            "{file}: {filter}, {} keys{repeated}{excluded}, {} bytes, {bits_per_key:.2} bits a key, {seconds:.1} s\n",
+            "{file}: {filter}, {} keys{repeated}{excluded}, {} bytes, {bits_per_key:.2} bits a key{limit}, {seconds:.1} s\n",
             thousands(*keys as u64),
             thousands(*bytes)
         ))?;
         Ok(Ending::Fine)
     }
 
-    fn build<H: KeyHasher>(
-        &self,
-        keys: &KeySet,
-        negatives: &KeySet,
-    ) -> Outcome<(Box<dyn Opened>, Exclusion)> {
+    fn build<H: KeyHasher>(&self, keys: &KeySet, negatives: &KeySet) -> Outcome<Built> {
         let seed = self.seed.map_or_else(Seed::random, Seed::from);
         let capacity = self.capacity.unwrap_or(0).max(keys.len());
         let Wanted { kind, ground, name } = self.wanted();
-        let work = Work { keys, negatives, name };
+        let rate = self.rate(keys, negatives);
+        let work = Work { keys, negatives, name, rate };
         macro_rules! build {
             ($filter:ty, $finish:ident $(, $ground:ident)?) => {{
                 let builder =
-                    <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                    <$filter>::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
                 $(let builder = match $ground {
                     Some(ground) => builder.ground(ground),
                     None => builder,
@@ -235,12 +255,19 @@ impl Build {
             Kind::Whitelist => {
                 // Room for every negative, if it comes to that: the list takes memory as it grows.
                 let builder =
-                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
                 let builder =
                     if negatives.len() > 0 { builder.whitelist_bound(negatives.len()) } else { builder };
                 work.whitelist(builder.hasher::<H>().build())
             }
             Kind::TinySet => build!(TinySet, plain),
+            Kind::Exact => {
+                let builder = ExactList::builder().seed(seed).hasher::<H>();
+                work.exact(match self.rate {
+                    Some(rate) => builder.unknown_rate(rate),
+                    None => builder,
+                })
+            }
             kind => Err(Failure::contender(
                 kind.name(),
                 "the command builds filters of one part; a program makes shards, with besom::Sharded",
@@ -259,18 +286,51 @@ fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
     )))
 }
 
+/// The rate of an adaptive filter that makes its file smallest: each halving takes a bit of every key, and saves half of the
+/// repairs, about 24 bits each.
+fn smallest_rate(keys: f64, negatives: f64) -> f64 {
+    const REPAIR: f64 = 24.0;
+    if negatives == 0.0 {
+        return 1.0 / 256.0;
+    }
+    (keys / (negatives * REPAIR * std::f64::consts::LN_2)).clamp(1.0 / 65536.0, 0.125)
+}
+
 /// What goes into a filter.
 struct Work<'a> {
     keys: &'a KeySet,
     negatives: &'a KeySet,
     name: &'static str,
+    rate: f64,
 }
 
-type Built = Outcome<(Box<dyn Opened>, Exclusion)>;
+/// A filter that was built.
+struct Built {
+    filter: Box<dyn Opened>,
+    exclusion: Exclusion,
+    /// The share of other keys that it accepts.
+    rate: f64,
+}
 
 impl Work<'_> {
     fn failed(&self, problem: impl ToString) -> Failure {
         Failure::contender(self.name, problem)
+    }
+
+    fn built<F: Persist + 'static>(&self, filter: F, exclusion: Exclusion) -> Built {
+        Built { filter: Box::new(filter), exclusion, rate: self.rate }
+    }
+
+    /// The static list.
+    fn exact<H: KeyHasher>(&self, builder: ExactListBuilder<H>) -> Outcome<Built> {
+        let mut progress = Progress::new(1.0);
+        progress.begin("solving");
+        let list = builder.build(self.keys.iter(), self.negatives.iter());
+        let list = list.map_err(|error| self.failed(error))?;
+        let mut done = Exclusion::default();
+        (done.negatives, done.passes) = (self.negatives.len() as u64, 1);
+        let rate = list.unknown_rate();
+        Ok(Built { rate, ..self.built(list, done) })
     }
 
     /// Hands all keys to `insert`.
@@ -290,15 +350,15 @@ impl Work<'_> {
     }
 
     /// A filter that does not adapt.
-    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         self.refuse_negatives()?;
         let mut filter = filter.map_err(|error| self.failed(error))?;
         self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
-        Ok((Box::new(filter), Exclusion::default()))
+        Ok(self.built(filter, Exclusion::default()))
     }
 
     /// A filter with a remote that repairs nothing.
-    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         self.refuse_negatives()?;
         self.adaptive(filter)
     }
@@ -311,22 +371,22 @@ impl Work<'_> {
     }
 
     /// A filter that adapts, with a remote in memory while it is built.
-    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         let mut filter = filter.map_err(|error| self.failed(error))?;
         let mut remote = MemoryRemote::new();
         self.fill(|key| filter.insert(key, &mut remote).map(drop).map_err(|error| error.to_string()))?;
         if self.negatives.len() == 0 {
-            return Ok((Box::new(filter), Exclusion::default()));
+            return Ok(self.built(filter, Exclusion::default()));
         }
         let progress = &mut Progress::new(1.0);
         progress.begin("excluding negatives");
         let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote)
             .map_err(|error| self.failed(error))?;
-        Ok((Box::new(filter), done))
+        Ok(self.built(filter, done))
     }
 
     /// The filter that adapts without a remote. Its list is exact, so one pass is enough.
-    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Built {
+    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Outcome<Built> {
         let mut filter = filter.map_err(|error| self.failed(error))?;
         self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
         let mut adaptations = 0;
@@ -336,6 +396,6 @@ impl Work<'_> {
         }
         let mut done = Exclusion::default();
         (done.negatives, done.adaptations, done.passes) = (self.negatives.len() as u64, adaptations, 1);
-        Ok((Box::new(filter), done))
+        Ok(self.built(filter, done))
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use besom::exact::ExactList;
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
 use besom::{
     AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
@@ -44,6 +45,7 @@ macro_rules! with_kind {
             Kind::Cascade => of!(Cascade<QuotientFilter, $hasher>),
             Kind::Whitelist => of!(WhitelistFilter<$hasher>),
             Kind::TinySet => of!(TinySet<$hasher>),
+            Kind::Exact => of!(ExactList<$hasher>),
             $other => $refuse,
         }
     }};
