@@ -38,7 +38,7 @@
 //! | any of them, shared by threads | [`Sharded`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
-//! | exact lists: known keys that must be rejected | [`exact`] |
+//! | exact lists: known keys that must be rejected; static filters | [`exact`] |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
 //! | which instructions are used | [`Isa`] |

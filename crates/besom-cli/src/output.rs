@@ -11,8 +11,13 @@ use crate::interrupt;
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Outcome<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to standard output.
+fn print_bytes(bytes: &[u8]) -> Outcome<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
 /// Writes a value to standard output as JSON.
@@ -68,16 +73,21 @@ pub(crate) fn check_target(path: &Path) -> Outcome<()> {
 
 /// Writes a file beside its place, and puts it there when it is whole.
 pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
+    write_bytes(path, content.as_bytes())
+}
+
+/// The same for bytes.
+pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> Outcome<()> {
     check_target(path)?;
     if is_stdout(path) {
-        return print(content);
+        return print_bytes(content);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {
         // Removed when it is dropped, unless it took its place.
         let mut file =
             tempfile::Builder::new().prefix(".besom-").permissions(ordinary()).tempfile_in(folder)?;
-        file.write_all(content.as_bytes())?;
+        file.write_all(content)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
