@@ -19,37 +19,32 @@ use super::{ExtendingBins, classes_with_values, string};
 pub(crate) struct FillingBins {
     table: Table,
     values: Values,
-    /// The keys of the bins whose number without its last `kept` bits is `first`, with their extensions: the lists of all
-    /// classes have them, which come one behind the other.
-    group: Vec<(u64, Entry, Extension)>,
-    first: u64,
-    kept: u32,
+    /// The keys of one bin with their extensions. Lists come in the order of bins.
+    group: Vec<(Entry, Extension)>,
+    bin: u64,
 }
 
 impl FillingBins {
-    /// An empty table for so many keys, which come in lists for 2^`kept` bins each.
-    pub(super) fn new(bins: u64, shape: Shape, kept: u32, capacity: usize) -> Result<Self, BuildError> {
+    /// An empty table for so many keys.
+    pub(super) fn new(bins: u64, shape: Shape, capacity: usize) -> Result<Self, BuildError> {
         let table = Table::for_keys(bins, shape, capacity)?;
-        Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), first: 0, kept })
+        Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), bin: 0 })
     }
 
-    /// Fills the bins whose keys are all there. Of equal items those that came first stay first.
+    /// Fills the bin whose keys are all there. Of equal items those that came first stay first.
     fn store_group<E>(&mut self) -> Result<(), AdaptiveError<E>> {
-        self.group.sort_by_key(|&(bin, entry, _)| (bin, entry));
-        let (bytes, table) = (self.table.memory_bits() / 8, &mut self.table);
-        for of_bin in self.group.chunk_by(|one, other| one.0 == other.0) {
-            let bin = of_bin[0].0;
-            for &(_, entry, _) in of_bin {
-                let inserted = table.insert_entry(bin, entry);
-                inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
-            }
-            let values: Vec<Extension> = of_bin.iter().map(|&(_, _, value)| value).collect();
-            if values.iter().any(|value| value.len() > 0) {
-                self.values.store(bin, table.bins(), &values);
-                let items = table.items_of(bin);
-                let classes = classes_with_values(&items, &values, |entry| table.class(entry));
-                table.set_flags(bin, classes);
-            }
+        self.group.sort_by_key(|&(entry, _)| entry);
+        let (bin, bytes, table) = (self.bin, self.table.memory_bits() / 8, &mut self.table);
+        for &(entry, _) in &self.group {
+            let inserted = table.insert_entry(bin, entry);
+            inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
+        }
+        let values: Vec<Extension> = self.group.iter().map(|&(_, value)| value).collect();
+        if values.iter().any(|value| value.len() > 0) {
+            self.values.store(bin, table.bins(), &values);
+            let items = table.items_of(bin);
+            let classes = classes_with_values(&items, &values, |entry| table.class(entry));
+            table.set_flags(bin, classes);
         }
         self.group.clear();
         Ok(())
@@ -67,7 +62,7 @@ impl<H: KeyHasher> Filling<ExtendingBins<H>> for FillingBins {
     }
 
     fn address(&self, (bin, entry): (u64, Entry), addresses: Addresses) -> u64 {
-        addresses.of_class(bin, self.table.class(entry), self.table.shape().class_bits)
+        addresses.of(bin << self.table.shape().class_bits | u64::from(self.table.class(entry)))
     }
 
     fn take<E>(
@@ -76,15 +71,14 @@ impl<H: KeyHasher> Filling<ExtendingBins<H>> for FillingBins {
         filter: &ExtendingBins<H>,
     ) -> Result<(), AdaptiveError<E>> {
         for &Moved { home: (bin, entry), digest, item } in moved {
-            let first = bin >> self.kept;
-            if first != self.first {
+            if bin != self.bin {
                 self.store_group()?;
-                self.first = first;
+                self.bin = bin;
             }
             let key = string(&filter.hasher, digest, self.table.bins(), self.table.shape());
             let value = item.doubled(&key, 0);
             debug_assert!(value.begins(&key, 0));
-            self.group.push((bin, entry, value));
+            self.group.push((entry, value));
         }
         Ok(())
     }

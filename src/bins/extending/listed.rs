@@ -1,7 +1,5 @@
 //! What bins whose items have extensions say of their items: see [`Listed`].
 
-use std::ops::Range;
-
 use crate::coding::Extension;
 use crate::filter::out_of_memory;
 use crate::ground::{Addresses, Agreed, Listed};
@@ -19,16 +17,18 @@ impl<H: KeyHasher> ExtendingBins<H> {
         address_of_place(self.addresses, place, self.table.shape().class_bits)
     }
 
-    /// The bins and the class whose keys are in the list at this address.
-    pub(super) fn runs_at(&self, address: u64) -> (Range<u64>, u32) {
-        self.addresses.class(address, self.table.shape().class_bits, self.table.bins())
+    /// The runs whose keys are in the list at this address, as bins and classes.
+    pub(super) fn runs_at(&self, address: u64) -> impl Iterator<Item = (u64, u32)> {
+        let class_bits = self.table.shape().class_bits;
+        let runs = self.addresses.units(address, self.table.bins() << class_bits);
+        runs.map(move |run| (run >> class_bits, (run & ((1 << class_bits) - 1)) as u32))
     }
 }
 
 /// The address of a place in a table with classes of so many bits.
 #[inline(always)]
 pub(super) fn address_of_place(addresses: Addresses, place: Place, class_bits: u32) -> u64 {
-    addresses.of_class(place.bin, (place.print.0 >> (64 - class_bits)) as u32, class_bits)
+    addresses.of(place.bin << class_bits | place.class(class_bits))
 }
 
 /// The bin and the class and tag of a key.
@@ -65,7 +65,7 @@ impl<H: KeyHasher> Listed for ExtendingBins<H> {
     }
 
     fn units(&self) -> (u64, u32) {
-        (self.table.bins(), self.table.shape().class_bits)
+        (self.table.bins() << self.table.shape().class_bits, 0)
     }
 
     fn contains_digest(&self, digest: Digest) -> bool {
@@ -77,7 +77,7 @@ impl<H: KeyHasher> Listed for ExtendingBins<H> {
     }
 
     fn address(&self, (bin, entry): (u64, Entry)) -> u64 {
-        self.addresses.of_class(bin, self.table.class(entry), self.table.shape().class_bits)
+        self.addresses.of(bin << self.table.shape().class_bits | u64::from(self.table.class(entry)))
     }
 
     fn accepts(&self, value: Extension, digest: Digest) -> bool {
@@ -85,8 +85,8 @@ impl<H: KeyHasher> Listed for ExtendingBins<H> {
     }
 
     fn all_items(&self, address: u64, mut visit: impl FnMut((u64, Entry), Extension) -> bool) -> bool {
-        let ((mut bins, class), tag_bits) = (self.runs_at(address), self.table.shape().tag_bits());
-        bins.all(|bin| {
+        let tag_bits = self.table.shape().tag_bits();
+        self.runs_at(address).all(|(bin, class)| {
             let items = self.table.items_of(bin);
             let mut ranks = items.of_class(class, tag_bits);
             ranks.all(|rank| visit((bin, items.get(rank)), self.values.get(bin, rank)))
@@ -94,13 +94,9 @@ impl<H: KeyHasher> Listed for ExtendingBins<H> {
     }
 
     fn expected_addresses(&self) -> impl Iterator<Item = u64> {
-        let (kept, class_bits) = (self.addresses.kept(), self.table.shape().class_bits);
-        (0..self.table.bins()).step_by(1 << kept).flat_map(move |first| {
-            let bins = first..(first + (1 << kept)).min(self.table.bins());
-            let items = bins.flat_map(|bin| self.table.items_of(bin).iter().collect::<Vec<_>>());
-            let classes = items.fold(0_u64, |classes, entry| classes | 1 << self.table.class(entry));
-            let present = (0..1_u32 << class_bits).filter(move |class| classes >> class & 1 == 1);
-            present.map(move |class| self.addresses.of_class(first, class, class_bits))
+        (0..self.table.bins()).flat_map(move |bin| {
+            let items: Vec<Entry> = self.table.items_of(bin).iter().collect();
+            items.into_iter().map(move |entry| self.address((bin, entry)))
         })
     }
 
@@ -165,9 +161,9 @@ impl<H: KeyHasher> Listed for ExtendingBins<H> {
         self.table.bins() << times <= Table::MAX_BINS
     }
 
-    fn filling<E>(&self, times: u32, kept: u32, capacity: usize) -> Result<FillingBins, AdaptiveError<E>> {
+    fn filling<E>(&self, times: u32, _: u32, capacity: usize) -> Result<FillingBins, AdaptiveError<E>> {
         let (bins, shape) = (self.table.bins() << times, self.table.shape());
-        FillingBins::new(bins, shape, kept, capacity).map_err(out_of_memory)
+        FillingBins::new(bins, shape, capacity).map_err(out_of_memory)
     }
 
     fn become_filled(&mut self, filled: FillingBins, addresses: Addresses, capacity: usize) {

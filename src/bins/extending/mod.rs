@@ -1,10 +1,10 @@
 //! The extension filter on cache-line bins.
 //!
-//! A key's hash is cut into a fingerprint, which the table holds, and an endless string behind it:
+//! A key's number is cut into a fingerprint, which the table holds, and an endless string behind it:
 //!
 //! ```text
-//! upper half · bins     bin . planes | string …           the fraction of the product, as far as it is worth using
-//! lower half            class | tag bytes | … string      what no byte is cut from; then rehashed bits
+//! upper half · bins     bin . class | tag | string …      the fraction of the product, as far as it is worth using;
+//! lower half            … string                          then rehashed bits
 //! ```
 //!
 //! An item has an *extension*: the first bits of its key's string, none at first. A query is accepted by an item whose
@@ -289,10 +289,9 @@ fn classes_with_values(items: &Items, values: &[Extension], class: impl Fn(Entry
 /// The hash bits that follow a key's fingerprint in a table of so many bins with lines of this shape.
 #[inline]
 fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> HashString<'_, H> {
-    // The product as in `Table::place`, without the bits of the planes.
-    let fraction = digest.hi.wrapping_mul(bins) << shape.planes;
-    let fraction_bits = fraction_bits(bins) - shape.planes;
-    HashString::with_rest(hasher, digest, fraction, fraction_bits, shape.rest_bits())
+    // The product as in `Table::place`, without the digits of class and tag.
+    let fraction = digest.hi.wrapping_mul(bins) << shape.entry_bits();
+    HashString::new(hasher, digest, fraction, fraction_bits(bins) - shape.entry_bits())
 }
 
 /// Two filters are equal if one can take the place of the other, in front of the same remote: the same parameters, hash
