@@ -12,7 +12,7 @@ use super::super::on_bins::BinGround;
 use super::super::on_quotients::QuotientGround;
 use super::{Recording, Tested, bins, coarse_bins, large, small};
 use crate::testing::{Fault, Faults, Random};
-use crate::{Adaptive, Digest, Filter, KeyHasher, Resync, Seed, Xxh3};
+use crate::{Adaptive, Authority, Digest, Filter, KeyHasher, Seed, Settled, Xxh3};
 
 /// Fits into one bin.
 const CAPACITY: usize = 40;
@@ -61,7 +61,7 @@ struct Pair<G: Tested> {
     stored: BTreeSet<u64>,
     random: Random,
     failed: u64,
-    resynced: u64,
+    settled: u64,
     rebuilt: u64,
     most_elsewhere: usize,
 }
@@ -76,7 +76,7 @@ impl<G: Tested> Pair<G> {
             stored: BTreeSet::new(),
             random: Random::new(seed),
             failed: 0,
-            resynced: 0,
+            settled: 0,
             rebuilt: 0,
             most_elsewhere: 0,
         }
@@ -101,8 +101,9 @@ impl<G: Tested> Pair<G> {
                 true
             }),
             _ => {
-                let touched = remote.touched.clone();
-                let _ = filter.resync(&touched, remote);
+                for at in remote.touched.clone() {
+                    let _ = filter.settle(at..=at, Authority::Partial, remote);
+                }
                 true
             }
         }));
@@ -124,9 +125,12 @@ impl<G: Tested> Pair<G> {
     /// The faults have stopped: filter and remote are brought into agreement.
     fn recover(&mut self) {
         let touched = std::mem::take(&mut self.remote.touched);
-        let resync = self.filter.resync(&touched, &mut self.remote);
-        if matches!(resync, Ok(Resync::Agreed)) && self.filter.verify_remote(&mut self.remote).is_ok() {
-            self.resynced += 1;
+        for at in touched {
+            let _ = self.filter.settle(at..=at, Authority::Partial, &mut self.remote);
+        }
+        let settled = self.filter.settle(0..=u64::MAX, Authority::Partial, &mut self.remote);
+        if matches!(settled, Ok(Settled::Agreed)) && self.filter.verify_remote(&mut self.remote).is_ok() {
+            self.settled += 1;
         } else {
             let stored = self.stored.clone();
             let scan = |visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
@@ -140,7 +144,7 @@ impl<G: Tested> Pair<G> {
         self.check();
         // An insertion that had failed may have been taken in.
         let local = &self.filter.local;
-        let listed = self.remote.remote.inner.iter().filter(|(at, _)| local.quotient_at(*at).is_some());
+        let listed = self.remote.remote.inner.iter().filter(|(at, key)| local.at_home(*at, key).is_some());
         let listed: BTreeSet<u64> =
             listed.map(|(_, key)| u64::from_le_bytes(key.try_into().unwrap())).collect();
         assert!(self.stored.is_subset(&listed) && listed.len() == self.filter.len());
@@ -167,14 +171,14 @@ fn drive<G: Tested>(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault
     let faults = &pair.remote.remote.faults;
     let counts: Vec<u64> = kinds.iter().map(|&kind| faults.count(kind)).collect();
     println!(
-        "{} faults {counts:?}, {} operations failed, {} ways back by resync, {} by rebuilding, {phases} phases",
+        "{} faults {counts:?}, {} operations failed, {} ways back by settling, {} by rebuilding, {phases} phases",
         faults.total(),
         pair.failed,
-        pair.resynced,
+        pair.settled,
         pair.rebuilt
     );
     assert!(counts.iter().all(|&count| count > 10), "{counts:?}");
-    assert!(pair.failed > 100 && pair.resynced > 50 && pair.rebuilt >= 5);
+    assert!(pair.failed > 100 && pair.settled > 50 && pair.rebuilt >= 5);
     assert!(phases >= 3 && pair.most_elsewhere > 0, "{phases} phases, {} elsewhere", pair.most_elsewhere);
 }
 
