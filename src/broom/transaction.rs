@@ -130,7 +130,9 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// Reads a range that is going to be read in parts.
     pub(super) fn read_ahead(&mut self, addresses: RangeInclusive<u64>) -> Outcome<(), R> {
-        let pairs = lists::read(addresses.clone(), self.remote)?;
+        let mut pairs = lists::read(addresses.clone(), self.remote)?;
+        // As they should come.
+        pairs.sort_unstable();
         self.ahead = Some(Ahead { addresses, pairs });
         Ok(())
     }
