@@ -74,6 +74,8 @@ pub mod broom;
 mod cascade;
 mod coding;
 pub mod cuckoo;
+#[path = "guard/dictionary.rs"]
+mod dictionary;
 mod digest_set;
 mod error;
 pub mod exact;
@@ -82,6 +84,7 @@ mod filter;
 pub mod format;
 pub mod game;
 mod ground;
+#[cfg(any())]
 mod guard;
 mod hash;
 mod hash_string;
@@ -89,6 +92,7 @@ mod key;
 mod parallel;
 mod quotient;
 mod remote;
+#[cfg(any())]
 mod sharded;
 mod telescoping;
 pub mod testing;
@@ -104,19 +108,22 @@ pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, Lev
 pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
+pub use dictionary::{Dictionary, MemoryDictionary};
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
-    Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
-    Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
-    dyn_plain, dyn_removable, dyn_whitelist,
+    Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
+    FilterStats, Growable, HashAddressed, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove,
+    Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use ground::Ground;
+#[cfg(any())]
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
-pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
+#[cfg(any())]
 pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,

@@ -9,6 +9,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::bits::low_mask;
+
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
 use super::layout::{CentiCut, DefaultCut, MilliCut};
@@ -145,6 +147,11 @@ impl Table {
     /// The class of an item.
     pub(crate) fn class(&self, entry: Entry) -> u32 {
         entry.0 >> self.shape().tag_bits()
+    }
+
+    /// The tag of an item.
+    pub(crate) fn tag(&self, entry: Entry) -> u64 {
+        u64::from(entry.0) & low_mask(self.shape().tag_bits())
     }
 
     /// Whether a flag of the bin is set.

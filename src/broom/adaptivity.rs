@@ -14,6 +14,7 @@ use crate::bits::{BitString, low_mask};
 use crate::quotient::{MARKED, Shift, Table};
 use crate::{BuildError, InvariantError, error::ensure};
 
+use super::columns::{STRATA, STRATUM_BITS};
 use super::entries::{self, Entries};
 
 /// Blocks of a group.
@@ -25,6 +26,22 @@ const SIZE: usize = 2;
 /// The bytes of a block beyond which it takes no more ghosts, so that there is always room for its strings. No stream
 /// of operations comes near it: while ghosts gather in one block, the frontier passes it.
 const MAX_WITH_GHOSTS: usize = 60_000;
+
+/// The number of a ghost in its block: of which of its quotients or classes it is, which stratum of that, and whether its
+/// function is an odd one.
+pub(super) fn ghost_number(home: u32, stratum: u64, function: u64) -> u32 {
+    (home << STRATUM_BITS | stratum as u32) << 1 | (function & 1) as u32
+}
+
+/// What [`ghost_number`] has made a number of.
+pub(super) fn ghost_of(number: u32) -> (u32, u64, u64) {
+    (home_of(number), u64::from(number >> 1) % STRATA, u64::from(number & 1))
+}
+
+/// The quotient or class of a ghost.
+pub(super) fn home_of(number: u32) -> u32 {
+    number >> (STRATUM_BITS + 1)
+}
 
 type Group = Option<Box<[u8]>>;
 
@@ -74,7 +91,7 @@ impl Adaptivity {
         let slots = self.slots_per_block;
         let in_block = entries.strings.iter().all(|entry| entry.0 < slots)
             && entries.strings.is_sorted_by(|one, other| one.0 < other.0)
-            && entries.ghosts.iter().all(|ghost| ghost.0 < 2 * slots);
+            && entries.ghosts.iter().all(|ghost| home_of(ghost.0) < slots);
         if !in_block || code.is_empty() || entries.encode() != code {
             return false;
         }
@@ -243,11 +260,11 @@ impl Adaptivity {
         carried
     }
 
-    /// How many bits a newcomer with these adaptivity bits must take: those of the longest ghost of this number that
-    /// agrees.
-    pub(super) fn longest_ghost(&self, block: usize, number: u32, bits: BitString) -> u32 {
-        let ghosts = entries::ghosts(self.code(block)).filter(|ghost| ghost.0 == number);
-        ghosts.filter(|ghost| ghost.1.is_prefix_of(bits)).map(|ghost| ghost.1.len()).max().unwrap_or(0)
+    /// How many of its adaptivity bits a newcomer must take: those of every ghost of its home that agrees with it, whatever the
+    /// stratum and the function, and what tells it from the others.
+    pub(super) fn ghost_length(&self, block: usize, home: u32, bits: BitString) -> u32 {
+        let ghosts = entries::ghosts(self.code(block)).filter(|ghost| home_of(ghost.0) == home);
+        ghosts.map(|(_, ghost)| (ghost.common(bits) + 1).min(ghost.len())).max().unwrap_or(0)
     }
 
     /// Remembers a ghost. Without bits there is nothing to remember, and equal ghosts are one.

@@ -195,6 +195,19 @@ impl BackYard {
         self.homes(quotient).into_iter().map(keys).sum::<usize>() + in_heap
     }
 
+    /// The places of a quotient's keys.
+    pub(super) fn places_of(&self, quotient: u64) -> Vec<YardPlace> {
+        let low = (1 << HEAD_BITS) - 1;
+        let in_bucket = move |home: Home| {
+            let places = self.buckets()[home.bucket].iter().enumerate();
+            let taken = places.filter(move |&(_, &place)| place != 0 && place & low == home.head);
+            taken.map(move |(place, _)| home.bucket * PLACES + place)
+        };
+        let heap = self.heap.iter().enumerate().filter(|&(_, &(home, tag))| tag != 0 && home == quotient);
+        let in_heap = heap.map(|(place, _)| self.places() + place);
+        self.homes(quotient).into_iter().flat_map(in_bucket).chain(in_heap).map(YardPlace).collect()
+    }
+
     /// A free place for a key of this quotient in one of its buckets.
     fn free_place(&self, quotient: u64) -> Option<YardPlace> {
         let free = |home: Home| self.buckets()[home.bucket].iter().filter(|&&place| place == 0).count();

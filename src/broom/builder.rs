@@ -6,6 +6,7 @@ use crate::bins::Plan;
 use crate::ground::{Wishes, choose};
 use crate::{BuildError, Ground, KeyHasher, Seed, Xxh3};
 
+use super::columns::CROWDING;
 use super::core::Core;
 use super::filter::{BroomFilter, On};
 use super::fingerprint::Remainders;
@@ -84,7 +85,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// The sustained false-positive rate of the full filter, against every adversary; 1/256 unless given.
+    /// The sustained false-positive rate of the full filter, also against adversaries; 1/256 unless given.
     /// Remainders have whole bits, so the true rate can be as low as half of this.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = rate;
@@ -99,8 +100,12 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     }
 
     /// How many adaptivity bits per key, those of removed keys included, the filter may have before it reclaims any; 0.5
-    /// unless given. A repair takes two of them on average. Within the budget no repair is ever forgotten;
-    /// beyond, with each new one the repairs of the next four keys are.
+    /// unless given. A repair takes two of them on average, and log2(1/rate) more, so that no two queries are known to hit one key.
+    /// Within the budget no repair is ever forgotten; beyond, with each new one the repairs of the next few keys are (12 at the default
+    /// rate).
+    ///
+    /// With more than 2 the filter remembers longer, and so does an adversary: at 8 bits a key, two queries that hit one key can be
+    /// found before its function dies, and a query chosen that way is a false positive with up to four times the rate.
     ///
     /// ```
     /// use besom::BroomFilter;
@@ -192,7 +197,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 
     /// How fingerprints are cut on bins, whose lines need a bit for flags at least.
     fn on_bins(&self) -> Result<BinCut, BuildError> {
-        let Plan { shape, .. } = Plan::fixed(self.rate, self.load, self.capacity, 1)?;
+        let Plan { shape, .. } = Plan::fixed(self.rate / CROWDING, self.load, self.capacity, 1)?;
         Ok(BinCut::of(shape))
     }
 
@@ -224,13 +229,13 @@ pub(super) struct Blueprint<C> {
 }
 
 /// How many remainder bits meet a rate: a query meets `load` keys of its quotient on average, and each of them
-/// takes it for itself with probability 2^−r (Lemma 12).
+/// takes it for itself with probability 2^−r (Lemma 12); a little more while the frontier walks.
 fn remainder_bits(rate: f64, load: f64) -> Result<u32, BuildError> {
     if !LOADS.contains(&load) {
         let (min, max) = (*LOADS.start(), *LOADS.end());
         return Err(BuildError::OutOfRange { name: "max_load", value: load, min, max });
     }
-    let rate_of = |bits: u32| load * 0.5_f64.powi(bits as i32);
+    let rate_of = |bits: u32| CROWDING * load * 0.5_f64.powi(bits as i32);
     let (min, max) = (rate_of(*REMAINDER_BITS.end()), 1.0);
     if !(min..max).contains(&rate) {
         return Err(BuildError::RateOutOfRange { rate, min, max });

@@ -1,17 +1,67 @@
-//! How a hash is cut into quotients on each of the grounds.
+//! How a hash is cut on each of the grounds, and in which order the frontier walks.
+//!
+//! A number of 64 bits, the upper half of a digest under one of the functions, times the columns of a table is a fixed-point
+//! number. Its digits from the left are
 //!
 //! ```text
-//! quotient = column · classes + class
+//! on bins       | column: the bin | class | tag       | stratum: 2 bits | adaptivity bits, as many as they are
+//! on quotients  | column | class          | remainder | stratum: 2 bits | the rest of a large remainder, adaptivity bits
+//!               '------ quotient --------'
 //! ```
 //!
-//! The class is the last bits of the digest's upper half, whatever the function; column and fraction are a fixed-point product of
-//! that half under the function. On a quotient table the quotients are slots; on bins a column is a bin, and what stands there of
-//! a key is its class and, as its *tag*, the beginning of the fraction.
+//! All of them come from the function's own product, so nothing of where a key lies, and of whom it meets there, outlives the
+//! function. None of them is cut from the lowest digits, since those of a product depend on the lowest digits of the digest
+//! under every function.
+//!
+//! The frontier walks all strata, in each of them all classes, and in each of those all columns. So it takes a quarter of the
+//! old keys out of each quotient, then the next quarter: whatever part of a phase is done, old and new keys together are
+//! spread evenly. With the share f of a stratum passed, of R, a query finds 1 + (f − f²)/R² times the keys that it
+//! should on average: 1.016 at most. A query that is known to be of a quotient ahead of the frontier finds 1 + f/R.
 
 use crate::bins;
 use crate::quotient::{self, Place};
 
-/// How a hash is cut into quotient and fraction: by columns, each of which has a quotient for every class.
+/// R: how many times the frontier comes to a quotient in a phase.
+pub(super) const STRATA: u64 = 4;
+
+/// The bits of a stratum.
+pub(super) const STRATUM_BITS: u32 = STRATA.ilog2();
+
+/// By how much queries that were false positives once are more frequently so again at most, wherever the frontier is: the
+/// mean square of the densities above over their mean. Rates are planned with it.
+pub(super) const CROWDING: f64 = 1.0 + 1.0 / 32.0;
+
+/// The lowest digits of a product that nothing is cut from.
+const UNUSED_BITS: u32 = 8;
+
+/// Where a column's number begins in a [turn](Columns::turn), and its class above the columns. The stratum is on top.
+const CLASS_AT: u32 = 48;
+const STRATUM_AT: u32 = CLASS_AT + MAX_CLASSES.ilog2();
+
+/// A fixed-point number: a hash times the columns or slots of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    whole: u64,
+    fraction: u64,
+}
+
+impl Cut {
+    #[inline(always)]
+    fn of(high: u64, count: u64) -> Self {
+        let product = u128::from(high) * u128::from(count);
+        Self { whole: (product >> 64) as u64, fraction: product as u64 }
+    }
+
+    /// One of two, without a branch, which could not be predicted.
+    #[inline(always)]
+    pub(super) fn select(first: bool, one: Self, other: Self) -> Self {
+        let mask = u64::from(first).wrapping_neg();
+        let select = |one: u64, other: u64| other ^ (one ^ other) & mask;
+        Self { whole: select(one.whole, other.whole), fraction: select(one.fraction, other.fraction) }
+    }
+}
+
+/// How a hash is cut into quotient, remainder and stratum: by columns, each of which has a quotient for every class.
 pub(super) trait Columns: Copy + std::fmt::Debug {
     /// Where a key belongs.
     type Place: Copy;
@@ -19,25 +69,39 @@ pub(super) trait Columns: Copy + std::fmt::Debug {
     /// How many there are.
     fn count(self) -> u64;
 
-    /// The bits of a quotient that are its class: those of the digest's upper half.
-    fn class_mask(self) -> u64;
+    /// How many bits of a quotient are its class: the last ones.
+    fn class_bits(self) -> u32;
 
-    /// The bits of the fraction that are worth using: those of the class are used up.
-    fn fraction_bits(self) -> u32;
+    /// The digits of a key's product.
+    fn cut(self, high: u64) -> Cut;
 
-    /// Where a key belongs whose digest has this upper half, and this one under its function.
-    fn place(self, own: u64, high: u64) -> Self::Place;
+    /// When it is a key's turn: the frontier passes keys in the order of this number.
+    fn turn(self, cut: Cut) -> u64;
+
+    /// Where a key belongs.
+    fn place(self, cut: Cut) -> Self::Place;
 
     /// The quotient of a place.
     fn quotient(self, place: Self::Place) -> u64;
 
-    /// The fraction of a key whose digest has this upper half under its function.
-    fn fraction(self, high: u64) -> u64;
+    /// The digits behind the quotient and how many of them are worth using.
+    fn fraction(self, cut: Cut) -> (u64, u32);
 
     /// How many quotients there are.
     fn quotients(self) -> u64 {
-        self.count() * (self.class_mask() + 1)
+        self.count() << self.class_bits()
     }
+
+    /// The turn of the keys of a quotient and a stratum.
+    fn turn_of(self, stratum: u64, quotient: u64) -> u64 {
+        let (column, class) = (quotient >> self.class_bits(), quotient & ((1 << self.class_bits()) - 1));
+        turn(stratum, class, column)
+    }
+}
+
+#[inline(always)]
+fn turn(stratum: u64, class: u64, column: u64) -> u64 {
+    stratum << STRATUM_AT | class << CLASS_AT | column
 }
 
 /// The columns of a quotient table.
@@ -45,18 +109,25 @@ pub(super) trait Columns: Copy + std::fmt::Debug {
 pub(super) struct Slots {
     /// In whole columns.
     slots: u64,
-    class_mask: u64,
+    class_bits: u32,
+    /// The bits of a remainder that stand in the table.
+    table_bits: u32,
 }
 
 impl Slots {
-    /// Of a table with so many slots, in [whole columns](whole_columns).
-    pub(super) fn new(slots: u64) -> Self {
+    /// Of a table with so many slots, in [whole columns](whole_columns), and so many bits of remainders.
+    pub(super) fn new(slots: u64, table_bits: u32) -> Self {
         debug_assert!(whole_columns(slots) == slots, "{slots} slots are no whole columns");
-        Self { slots, class_mask: classes(slots) - 1 }
+        Self { slots, class_bits: classes(slots).ilog2(), table_bits }
     }
 
     pub(super) fn slots(self) -> u64 {
         self.slots
+    }
+
+    /// The most slots of a table with so many bits of remainders.
+    pub(super) fn most(table_bits: u32) -> u64 {
+        1 << (64 - UNUSED_BITS - STRATUM_BITS - table_bits).min(CLASS_AT)
     }
 }
 
@@ -64,24 +135,27 @@ impl Columns for Slots {
     type Place = Place;
 
     fn count(self) -> u64 {
-        self.slots / (self.class_mask + 1)
+        self.slots >> self.class_bits
+    }
+
+    fn class_bits(self) -> u32 {
+        self.class_bits
     }
 
     #[inline(always)]
-    fn class_mask(self) -> u64 {
-        self.class_mask
-    }
-
-    fn fraction_bits(self) -> u32 {
-        fraction_bits(self.slots)
+    fn cut(self, high: u64) -> Cut {
+        Cut::of(high, self.slots)
     }
 
     #[inline(always)]
-    fn place(self, own: u64, high: u64) -> Place {
-        // The column, then as many bits as the class has: they make room for it.
-        let product = u128::from(high) * u128::from(self.slots);
-        let quotient = (product >> 64) as u64 & !self.class_mask | own & self.class_mask;
-        Place { quotient, fraction: product as u64 }
+    fn turn(self, Cut { whole, fraction }: Cut) -> u64 {
+        let stratum = fraction << self.table_bits >> (64 - STRATUM_BITS);
+        turn(stratum, whole & ((1 << self.class_bits) - 1), whole >> self.class_bits)
+    }
+
+    #[inline(always)]
+    fn place(self, Cut { whole, fraction }: Cut) -> Place {
+        Place { quotient: whole, fraction }
     }
 
     #[inline(always)]
@@ -89,42 +163,39 @@ impl Columns for Slots {
         place.quotient
     }
 
-    fn fraction(self, high: u64) -> u64 {
-        high.wrapping_mul(self.slots)
+    fn fraction(self, Cut { fraction, .. }: Cut) -> (u64, u32) {
+        (fraction, fraction_bits(self.slots))
     }
 }
 
 /// The columns of bins: each bin is one.
-///
-/// Class and column are as on a quotient table. The tag is the beginning of the fraction, so it is another one under every
-/// function: were it cut from the digest itself, whoever has gathered keys of one tag would have them for all phases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bins {
     bins: u64,
     class_bits: u32,
-    /// The bits of the fraction that are the tag's: all that a line wants but in tests, which want many equal ones.
-    #[cfg(test)]
-    tag_mask: u64,
+    tag_bits: u32,
 }
 
 impl Bins {
-    /// So many bins with 2^`class_bits` classes and tags of `tag_bits`.
-    #[cfg_attr(
-        not(test),
-        expect(unused_variables, reason = "lines take no more of the fraction than their tags")
-    )]
+    /// So many bins with 2^`class_bits` classes and tags of `tag_bits`: all that a line wants but in tests, which want many
+    /// equal ones.
     pub(super) fn new(bins: u64, class_bits: u32, tag_bits: u32) -> Self {
-        Self {
-            bins,
-            class_bits,
-            #[cfg(test)]
-            tag_mask: !(u64::MAX >> tag_bits),
-        }
+        Self { bins, class_bits, tag_bits }
+    }
+
+    /// The most bins with entries of so many bits.
+    pub(super) fn most(class_bits: u32, tag_bits: u32) -> u64 {
+        1 << (64 - UNUSED_BITS - STRATUM_BITS - class_bits - tag_bits).min(CLASS_AT - class_bits)
+    }
+
+    /// The bits of a tag.
+    pub(super) fn tag_bits(self) -> u32 {
+        self.tag_bits
     }
 
     /// The bin and the class of a quotient.
     pub(super) fn split(self, quotient: u64) -> (u64, u32) {
-        (quotient >> self.class_bits, (quotient & self.class_mask()) as u32)
+        (quotient >> self.class_bits, (quotient & ((1 << self.class_bits) - 1)) as u32)
     }
 
     /// The quotient of a class of a bin.
@@ -132,12 +203,9 @@ impl Bins {
         bin << self.class_bits | class
     }
 
-    /// The place of a quotient's key whose fraction begins so.
-    #[inline(always)]
-    pub(super) fn place_of(self, bin: u64, class: u64, fraction: u64) -> bins::Place {
-        #[cfg(test)]
-        let fraction = fraction & self.tag_mask;
-        bins::Place::with_tag_of(bin, class << (64 - self.class_bits), fraction)
+    /// The place of a key of this class of a bin with this tag.
+    pub(super) fn place_of(self, bin: u64, class: u64, tag: u64) -> bins::Place {
+        bins::Place::new(bin, (class << self.tag_bits | tag) << (64 - self.class_bits - self.tag_bits))
     }
 }
 
@@ -148,20 +216,26 @@ impl Columns for Bins {
         self.bins
     }
 
-    #[inline(always)]
-    fn class_mask(self) -> u64 {
-        (1 << self.class_bits) - 1
-    }
-
-    fn fraction_bits(self) -> u32 {
-        quotient::fraction_bits(self.bins).saturating_sub(self.class_bits)
+    fn class_bits(self) -> u32 {
+        self.class_bits
     }
 
     #[inline(always)]
-    fn place(self, own: u64, high: u64) -> bins::Place {
-        let product = u128::from(high) * u128::from(self.bins);
-        // What is above the class in the digest is shifted out.
-        self.place_of((product >> 64) as u64, own, product as u64)
+    fn cut(self, high: u64) -> Cut {
+        Cut::of(high, self.bins)
+    }
+
+    #[inline(always)]
+    fn turn(self, Cut { whole, fraction }: Cut) -> u64 {
+        let stratum = fraction << (self.class_bits + self.tag_bits) >> (64 - STRATUM_BITS);
+        turn(stratum, fraction >> (64 - self.class_bits), whole)
+    }
+
+    #[inline(always)]
+    fn place(self, Cut { whole, fraction }: Cut) -> bins::Place {
+        #[cfg(test)]
+        let fraction = fraction & !(u64::MAX >> (self.class_bits + self.tag_bits));
+        bins::Place::new(whole, fraction)
     }
 
     #[inline(always)]
@@ -169,8 +243,9 @@ impl Columns for Bins {
         self.join(place.bin, place.class(self.class_bits))
     }
 
-    fn fraction(self, high: u64) -> u64 {
-        high.wrapping_mul(self.bins)
+    fn fraction(self, Cut { fraction, .. }: Cut) -> (u64, u32) {
+        let bits = fraction_bits(self.bins).saturating_sub(self.class_bits);
+        (fraction << self.class_bits, bits)
     }
 }
 
@@ -185,10 +260,9 @@ pub(super) fn classes(slots: u64) -> u64 {
     1 << (slots / MIN_COLUMNS).clamp(1, MAX_CLASSES).ilog2()
 }
 
-/// The bits of the fraction of a [`Place`] that are worth using in a table of so many slots. Those of the class are used up,
-/// and as many are lost where a column makes room for it.
-pub(super) fn fraction_bits(slots: u64) -> u32 {
-    quotient::fraction_bits(slots).saturating_sub(classes(slots).ilog2())
+/// The digits behind the whole number that are worth using.
+pub(super) fn fraction_bits(count: u64) -> u32 {
+    quotient::fraction_bits(count).saturating_sub(UNUSED_BITS)
 }
 
 /// At least so many slots, in whole columns.

@@ -9,9 +9,9 @@
 //! string:  slots since the last one | bits            ghost:  numbers since the last one | bits
 //! ```
 //!
-//! A distance d is written as d / 2^k zeros, a one, and the k lower bits (Rice); a string of n bits as n − 1 zeros, a one,
-//! and the bits. The number of a ghost is twice its quotient in the block, plus the parity of its function. That
-//! makes 8 bits for a string of two bits among ten others, and 11 if it is alone.
+//! A distance d is written as d / 2^k zeros, a one, and the k lower bits (Rice); and so is the length of a string, less one, before its
+//! bits. The number of a ghost tells its quotient in the block, its stratum and
+//! the parity of its function.
 //!
 //! The paper packs the strings of all slots, the empty ones too, and compares a query with all of them at once
 //! (Lemma 29). That takes three bits of memory for every key as soon as each block has a string, and a query seldom needs
@@ -23,7 +23,10 @@ use super::fingerprint::TAIL_BITS;
 
 /// Lower bits of distances.
 const SLOT_BITS: u32 = 2;
-const GHOST_BITS: u32 = 3;
+const GHOST_BITS: u32 = 5;
+
+/// Lower bits of lengths.
+const LENGTH_BITS: u32 = 2;
 
 /// Bits of the number of strings: blocks have at most 63 slots.
 const COUNT_BITS: u32 = 6;
@@ -163,7 +166,8 @@ impl<'c> Reader<'c> {
         let high = self.zeros()?;
         self.last += high << low_bits | self.bits(low_bits) as u32;
         // Only what was not written here is longer.
-        let len = self.zeros().filter(|&len| len < TAIL_BITS)? + 1;
+        let high = self.zeros().filter(|&high| high < TAIL_BITS >> LENGTH_BITS)?;
+        let len = (high << LENGTH_BITS | self.bits(LENGTH_BITS) as u32) + 1;
         let low = self.bits(len.min(48));
         let high = if len > 48 { self.bits(len - 48) } else { 0 };
         let string = BitString::new(u128::from(low) | u128::from(high) << 48, len);
@@ -224,7 +228,7 @@ impl Writer {
 
     fn string(&mut self, string: BitString) {
         let (len, bits) = (string.len(), string.bits());
-        self.zeros(len - 1);
+        self.distance(len - 1, LENGTH_BITS);
         self.push(bits as u64 & low_mask(len.min(48)), len.min(48));
         if len > 48 {
             self.push((bits >> 48) as u64, len - 48);

@@ -1,10 +1,12 @@
 //! The broom filter, whichever its ground.
 
+use std::ops::RangeInclusive;
+
 use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
+    AdaptiveError, Authority, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3,
 };
 
 use super::builder::BroomFilterBuilder;
@@ -13,19 +15,20 @@ use super::on_bins::BinGround;
 use super::on_quotients::QuotientGround;
 use super::persist;
 
-/// An adaptive filter whose false-positive rate no adversary can raise: not by repeating false positives, not by
-/// removing and inserting keys, not with any other sequence of operations.
+/// An adaptive filter whose false-positive rate adversaries cannot raise: not by repeating false positives, not by
+/// removing and inserting keys, not by collecting what false positives have in common.
 ///
 /// Every query for a key that is not stored is a false positive with probability at most ε, whatever was asked
 /// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
-/// that. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
+/// that. `docs/threat-model.md` says exactly what is promised to whom, and how it is known. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
 /// the [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
 /// See the [module](crate::broom) for how it works.
 ///
-/// **Which hash.** The paper's promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
+/// **Which hash.** The promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
 /// made for that, with a seed that nobody knows: take it if the adversary chooses keys. The default, [`Xxh3`], is fast and
 /// keyed but no pseudo-random function: under it the rate holds for all keys that were not made for this hash, in whatever
-/// order they are asked.
+/// order they are asked. A filter that is built anew takes the hash functions of its seed from the first one on: give it a fresh seed,
+/// or load its last snapshot, or what was learned of its predecessor is true again.
 ///
 /// **Costs.** `contains` reads one cache line, nearly always, and never the remote. Reads and writes of the remote:
 ///
@@ -33,9 +36,9 @@ use super::persist;
 /// |---|---|---|
 /// | `insert` | none, nearly always; if the key needs adaptivity bits, what `adapt` reads | 1 |
 /// | `remove` | 1 | 1 |
-/// | `adapt` | 1; beyond the budget up to 12 more, for the keys that it carries to a fresh hash function | 1 |
+/// | `adapt` | 1; beyond the budget one of 128 addresses more, for the keys that it carries to a fresh hash function | 1 |
 ///
-/// Every list that is read is checked against what is stored: its keys, no others, none missing.
+/// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
 ///
 /// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. Unless it is
 /// [asked](BroomFilterBuilder::ground) for bins, it stands on quotient tables.
@@ -286,21 +289,23 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         on_ground!(&mut self.on, filter => filter.clear(remote))
     }
 
-    /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
+    /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_ground!(&self.on, filter => filter.verify_remote(remote))
     }
 
-    fn resync<R: Remote>(
+    /// Pairs that are not at their keys' addresses move there. Settle all addresses that a failed group has named.
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.settle(addresses, authority, remote))
     }
 
-    fn address_of(&self, digest: Digest) -> Option<u64> {
-        on_ground!(&self.on, filter => filter.address_of(digest))
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        on_ground!(&self.on, filter => filter.home(digest))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -316,9 +321,9 @@ impl<H: KeyHasher> Growable for BroomFilter<H> {
     /// Every key goes to hash functions that were never used, so a repaired false positive is a stranger to all of
     /// them.
     ///
-    /// Reads every list once and pushes every key once, in groups of a few hundred, then removes the old lists. If the
-    /// remote fails in between, lists of another generation stay behind in it; they are in nobody's way, and the next
-    /// growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
+    /// Reads every key once and writes it once at its new address, in groups of a few hundred, then removes the old pairs. If the
+    /// remote fails in between, pairs stay behind that are not at their keys' addresses; every read passes over them, and the
+    /// next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_ground!(&mut self.on, filter => filter.grow(remote))
     }

@@ -3,7 +3,8 @@
 use crate::bits::BitString;
 use crate::{Digest, KeyHasher};
 
-use super::functions::Which;
+use super::columns::STRATUM_BITS;
+use super::functions::{Step, Which};
 use super::ground::Ground;
 use super::local::Local;
 
@@ -39,13 +40,25 @@ pub(super) struct Fingerprint {
     pub(super) function: u64,
     /// Quotient and remainder.
     pub(super) baseline: Baseline,
-    /// The bits behind the remainder, from which adaptivity bits are taken.
+    /// Which of the frontier's visits to the quotient is the key's.
+    pub(super) stratum: u64,
+    /// The bits behind all that, from which adaptivity bits are taken.
     pub(super) tail: BitString,
 }
 
 impl Fingerprint {
     pub(super) fn quotient(&self) -> u64 {
         self.baseline.quotient
+    }
+
+    /// What is stored of a key that nobody knows.
+    pub(super) fn of_item(baseline: Baseline, tail: BitString) -> Self {
+        Self { digest: Digest { hi: 0, lo: 0 }, function: 0, baseline, stratum: 0, tail }
+    }
+
+    /// The step in which the frontier passes the key.
+    pub(super) fn step(&self) -> Step {
+        Step { stratum: self.stratum, quotient: self.baseline.quotient }
     }
 }
 
@@ -60,13 +73,15 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         let (quotient, string) = self.functions.string(digest, which);
         let Remainders { table_bits, rest_bits } = self.remainders;
         let remainder = string.bits(0, table_bits);
-        let rest = string.bits(table_bits.into(), rest_bits);
+        let stratum = string.bits(table_bits.into(), STRATUM_BITS);
+        let before_rest = table_bits + STRATUM_BITS;
+        let rest = string.bits(before_rest.into(), rest_bits);
         let half = |start: u32| {
-            let bits = string.bits(u64::from(table_bits + rest_bits + start), TAIL_BITS / 2);
+            let bits = string.bits(u64::from(before_rest + rest_bits + start), TAIL_BITS / 2);
             u128::from(bits.reverse_bits() >> (64 - TAIL_BITS / 2))
         };
         let tail = BitString::new(half(0) | half(TAIL_BITS / 2) << (TAIL_BITS / 2), TAIL_BITS);
         let baseline = Baseline { quotient, remainder, rest };
-        Fingerprint { digest, function: self.functions.number(which), baseline, tail }
+        Fingerprint { digest, function: self.functions.number(which), baseline, stratum, tail }
     }
 }

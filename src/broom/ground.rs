@@ -17,6 +17,8 @@ use crate::{BuildError, Digest, InvariantError, Key, KeyHasher};
 use super::builder::Blueprint;
 use super::columns::Columns;
 use super::fingerprint::{Fingerprint, Remainders};
+use super::functions::Step;
+use super::lists::Claims;
 use super::local::Local;
 
 /// Where a query looks on a ground.
@@ -103,6 +105,15 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
     /// How many stored fingerprints are prefixes of this one: more than one if keys have the same digest.
     fn count_matches(&self, key: &Fingerprint) -> usize;
 
+    /// Where these keys of one quotient are stored, those that have a fingerprint which none before has claimed.
+    fn claim_all(&self, keys: &[Fingerprint]) -> Vec<Option<Self::Spot>> {
+        let mut claims = Claims::new();
+        keys.iter().map(|key| claims.claim(self, key)).collect()
+    }
+
+    /// All fingerprints of a quotient: where they stand, and what a key would be whose hash ended with its fingerprint.
+    fn items_of(&self, quotient: u64) -> Vec<(Self::Spot, Fingerprint)>;
+
     /// How many keys of a quotient are stored.
     fn stored_at(&self, quotient: u64) -> usize;
 
@@ -151,16 +162,16 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
     fn set_length(&mut self, key: &Fingerprint, len: u32) -> u32;
 
     /// How many adaptivity bits a newcomer must take for the sake of the ghosts.
-    fn longest_ghost(&self, key: &Fingerprint) -> u32;
+    fn ghost_length(&self, key: &Fingerprint) -> u32;
 
-    /// Remembers the adaptivity bits of a key of this quotient and function that was removed.
-    fn add_ghost(&mut self, quotient: u64, function: u64, bits: BitString);
+    /// Remembers the adaptivity bits of a key of this step and function that was removed.
+    fn add_ghost(&mut self, step: Step, function: u64, bits: BitString);
 
-    /// Lets the ghosts of a quotient and a function die, and returns their adaptivity bits.
-    fn kill_ghosts(&mut self, quotient: u64, function: u64) -> Vec<BitString>;
+    /// Lets the ghosts of a step and a function die, and returns their adaptivity bits.
+    fn kill_ghosts(&mut self, step: Step, function: u64) -> Vec<BitString>;
 
-    /// The quotients of all ghosts, with the parity of their functions.
-    fn ghosts(&self) -> Vec<(u64, u64)>;
+    /// The steps of all ghosts, with the parity of their functions.
+    fn ghosts(&self) -> Vec<(Step, u64)>;
 
     /// How many ghosts there are, and their adaptivity bits.
     fn ghost_counts(&self) -> [usize; 2];

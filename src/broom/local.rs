@@ -10,14 +10,8 @@ use super::fingerprint::{Fingerprint, Remainders, TAIL_BITS};
 use super::functions::Functions;
 use super::ground::Ground;
 
-/// An address of the remote is a quotient below so many bits, and the generation of the filter above.
-const QUOTIENT_BITS: u32 = 48;
-
-/// Where the remote has the keys of a quotient, in a generation of the filter.
-#[inline(always)]
-pub(super) fn address(generation: u16, quotient: u64) -> u64 {
-    u64::from(generation) << QUOTIENT_BITS | quotient
-}
+/// E at most. At rates below that, whoever wants mates has to ask 2^40 times for the first false positive of one key.
+const MOST_EXTRA: u32 = 20;
 
 /// The local state of a broom filter.
 #[derive(Debug, Clone)]
@@ -25,10 +19,10 @@ pub(super) struct Local<G: Ground, H> {
     pub(super) functions: Functions<G::Columns, H>,
     pub(super) ground: G,
     pub(super) remainders: Remainders,
+    /// E: how many bits more than it needs a repair takes.
+    pub(super) extra: u32,
     /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
     pub(super) budget: usize,
-    /// The upper bits of all addresses: a filter that grows writes its lists anew beside the old ones.
-    pub(super) generation: u16,
     /// What tests switch off, to see that something breaks.
     #[cfg(test)]
     pub(super) switches: Switches,
@@ -61,12 +55,13 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         functions: Functions<G::Columns, H>,
         ground: G,
     ) -> Self {
+        let remainders = G::remainders(blueprint.cut);
         Self {
             functions,
             ground,
-            remainders: G::remainders(blueprint.cut),
+            remainders,
+            extra: (remainders.table_bits + remainders.rest_bits).min(MOST_EXTRA),
             budget: (blueprint.budget * capacity as f64) as usize,
-            generation: 0,
             #[cfg(test)]
             switches: Switches { ghosts: true, frontier: true },
         }
@@ -77,24 +72,11 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         self.functions.columns().quotients()
     }
 
-    /// Where the remote has the keys of a quotient.
-    #[inline(always)]
-    pub(super) fn address(&self, quotient: u64) -> u64 {
-        address(self.generation, quotient)
-    }
-
-    /// The quotient that an address stands for, which may be beyond the table if the remote made it up; `None` for
-    /// the addresses of other generations.
-    pub(super) fn quotient_at(&self, address: u64) -> Option<u64> {
-        let generation = address >> QUOTIENT_BITS;
-        (generation == u64::from(self.generation)).then_some(address & ((1 << QUOTIENT_BITS) - 1))
-    }
-
     /// How many adaptivity bits a newcomer takes whom no stored fingerprint is a prefix of: as few as keep its
-    /// own from being a prefix of a stored one (Invariant 7), and no fewer than a ghost that agrees with it.
+    /// own from being a prefix of a stored one (Invariant 7), and what the [ghosts](super::ghosts) ask for.
     pub(super) fn free_length(&self, key: &Fingerprint) -> u32 {
         let free = self.ground.closest(key).map_or(0, |common| (common + 1).min(TAIL_BITS));
-        free.max(self.ground.longest_ghost(key))
+        free.max(self.ground.ghost_length(key))
     }
 
     /// Adaptivity bits of stored keys and of ghosts.

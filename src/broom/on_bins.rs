@@ -15,12 +15,15 @@ use crate::bins::{Ahead, Doubts, Found, Place, Plan, Refused, STEP, Shape, Table
 use crate::bits::BitString;
 use crate::{BuildError, Digest, InvariantError, Key, KeyHasher, error::ensure};
 
-use super::adaptivity::Adaptivity;
+use super::adaptivity::{self, Adaptivity};
 use super::builder::Blueprint;
 use super::columns::{Bins, Columns};
 use super::fingerprint::{Baseline, Fingerprint, Remainders};
+use super::functions::Step;
 use super::ground::{Ground, Levels, NoMemory, Room};
+use super::lists::Claims;
 use super::local::Local;
+use super::roll::Roll;
 use super::strings::Strings;
 
 /// How fingerprints are cut.
@@ -44,14 +47,16 @@ pub(super) struct Spot {
     rank: usize,
 }
 
+/// So many keys of a class are no crowd.
+const FEW: usize = 8;
+
 /// See the [module](self).
 #[derive(Debug, Clone)]
 pub(super) struct BinGround {
     pub(super) table: Table,
     columns: Bins,
-    tag_bits: u32,
     pub(super) strings: Strings,
-    /// Ghosts alone, by bin; their numbers are twice their class, plus the parity of their function.
+    /// Ghosts alone, by bin and class.
     pub(super) ghosts: Adaptivity,
 }
 
@@ -60,11 +65,10 @@ impl BinGround {
     pub(super) fn from_parts(
         table: Table,
         columns: Bins,
-        cut: BinCut,
         strings: Strings,
         ghosts: Adaptivity,
     ) -> Self {
-        Self { table, columns, tag_bits: cut.tag_bits, strings, ghosts }
+        Self { table, columns, strings, ghosts }
     }
 
     /// No ghosts, for so many bins of this shape.
@@ -75,13 +79,13 @@ impl BinGround {
     /// Where a fingerprint belongs.
     fn place(&self, Baseline { quotient, remainder, .. }: Baseline) -> Place {
         let (bin, class) = self.columns.split(quotient);
-        self.columns.place_of(bin, class.into(), remainder << (64 - self.tag_bits))
+        self.columns.place_of(bin, class.into(), remainder)
     }
 
-    /// The number of a quotient's ghosts in its bin under a function, and the bin.
-    fn ghost_number(&self, quotient: u64, function: u64) -> (usize, u32) {
+    /// The number of a step's ghosts in its bin under a function, and the bin.
+    fn ghost_number(&self, Step { stratum, quotient }: Step, function: u64) -> (usize, u32) {
         let (bin, class) = self.columns.split(quotient);
-        (bin as usize, 2 * class + (function & 1) as u32)
+        (bin as usize, adaptivity::ghost_number(class, stratum, function))
     }
 
     /// The ranks of the fingerprints with this baseline.
@@ -152,10 +156,21 @@ impl BinGround {
         found.is_here()
     }
 
+    /// All fingerprints of a quotient.
+    fn roll(&self, quotient: u64) -> Roll {
+        let (bin, class) = self.columns.split(quotient);
+        let (items, mut strings) =
+            (self.table.items_of(bin), self.strings.of_bin(bin).into_iter().peekable());
+        Roll::new(items.iter().enumerate().filter_map(|(rank, item)| {
+            let string = strings.next_if(|entry| entry.0 == rank).map_or(BitString::EMPTY, |entry| entry.1);
+            (self.table.class(item) == class).then_some((item, string, rank))
+        }))
+    }
+
     /// The classes of a bin that have strings or ghosts, as bits.
     pub(super) fn adapted_classes(&self, bin: u64) -> u64 {
         let ghosts = self.ghosts.ghosts_of(bin as usize);
-        let haunted = ghosts.fold(0, |classes, (number, _)| classes | 1_u64 << (number / 2));
+        let haunted = ghosts.fold(0, |classes, (number, _)| classes | 1_u64 << adaptivity::home_of(number));
         let strings = self.strings.of_bin(bin);
         let Some(&(last, _)) = strings.last() else { return haunted };
         let mut entries = self.table.entries(bin);
@@ -202,6 +217,11 @@ impl Ground for BinGround {
         }
         let Blueprint { cut: BinCut { shape, tag_bits }, load, .. } = blueprint;
         let Plan { bins, .. } = Plan::new(shape, load, capacity, 0)?;
+        let most = Bins::most(shape.class_bits, tag_bits);
+        if bins > most {
+            let max = (most as f64 * load * f64::from(shape.slots)) as usize;
+            return Err(BuildError::CapacityTooLarge { capacity, max });
+        }
         Ok(Bins::new(bins, shape.class_bits, tag_bits))
     }
 
@@ -213,7 +233,7 @@ impl Ground for BinGround {
         let (shape, bins) = (blueprint.cut.shape, columns.count());
         let table = Table::for_keys(bins, shape, capacity)?;
         let (strings, ghosts) = (Strings::new(bins, shape.slots), Self::no_ghosts(bins, shape)?);
-        Ok(Self::from_parts(table, columns, blueprint.cut, strings, ghosts))
+        Ok(Self::from_parts(table, columns, strings, ghosts))
     }
 
     fn size_in_bits(blueprint: Blueprint<BinCut>, columns: Bins, capacity: usize) -> usize {
@@ -271,6 +291,27 @@ impl Ground for BinGround {
 
     fn count_matches(&self, key: &Fingerprint) -> usize {
         self.matches(key).count()
+    }
+
+    /// Few keys are looked for one by one, a crowd in an ordered list of all that the class has.
+    fn claim_all(&self, keys: &[Fingerprint]) -> Vec<Option<Spot>> {
+        let Some(first) = keys.first().filter(|_| keys.len() > FEW) else {
+            let mut claims = Claims::new();
+            return keys.iter().map(|key| claims.claim(self, key)).collect();
+        };
+        let ((bin, _), mut roll) = (self.columns.split(first.quotient()), self.roll(first.quotient()));
+        let item = |key: &Fingerprint| self.table.entry(self.place(key.baseline));
+        keys.iter().map(|key| roll.claim(item(key), key.tail).map(|rank| Spot { bin, rank })).collect()
+    }
+
+    fn items_of(&self, quotient: u64) -> Vec<(Spot, Fingerprint)> {
+        let (bin, _) = self.columns.split(quotient);
+        let items = self.roll(quotient).into_entries().map(|(item, string, rank)| {
+            let remainder = self.table.tag(item) >> (self.table.shape().tag_bits() - self.columns.tag_bits());
+            let baseline = Baseline { quotient, remainder, rest: 0 };
+            (Spot { bin, rank }, Fingerprint::of_item(baseline, string))
+        });
+        items.collect()
     }
 
     fn stored_at(&self, quotient: u64) -> usize {
@@ -363,21 +404,21 @@ impl Ground for BinGround {
         old.len()
     }
 
-    fn longest_ghost(&self, key: &Fingerprint) -> u32 {
-        let (bin, number) = self.ghost_number(key.quotient(), key.function);
-        self.ghosts.longest_ghost(bin, number, key.tail)
+    fn ghost_length(&self, key: &Fingerprint) -> u32 {
+        let (bin, class) = self.columns.split(key.quotient());
+        self.ghosts.ghost_length(bin as usize, class, key.tail)
     }
 
-    fn add_ghost(&mut self, quotient: u64, function: u64, bits: BitString) {
-        let (bin, number) = self.ghost_number(quotient, function);
+    fn add_ghost(&mut self, step: Step, function: u64, bits: BitString) {
+        let (bin, number) = self.ghost_number(step, function);
         if !bits.is_empty() {
             self.ghosts.add_ghost(bin, number, bits);
             self.refresh_flags(bin as u64);
         }
     }
 
-    fn kill_ghosts(&mut self, quotient: u64, function: u64) -> Vec<BitString> {
-        let (bin, number) = self.ghost_number(quotient, function);
+    fn kill_ghosts(&mut self, step: Step, function: u64) -> Vec<BitString> {
+        let (bin, number) = self.ghost_number(step, function);
         let dead = self.ghosts.kill_ghosts(bin, number);
         if !dead.is_empty() {
             self.refresh_flags(bin as u64);
@@ -385,10 +426,12 @@ impl Ground for BinGround {
         dead
     }
 
-    fn ghosts(&self) -> Vec<(u64, u64)> {
-        let quotient = |bin: usize, class: u32| self.columns.join(bin as u64, class.into());
-        let ghosts = self.ghosts.all_ghosts();
-        ghosts.map(|(bin, number, _)| (quotient(bin, number / 2), u64::from(number % 2))).collect()
+    fn ghosts(&self) -> Vec<(Step, u64)> {
+        let ghosts = self.ghosts.all_ghosts().map(|(bin, number, _)| {
+            let (class, stratum, parity) = adaptivity::ghost_of(number);
+            (Step { stratum, quotient: self.columns.join(bin as u64, class.into()) }, parity)
+        });
+        ghosts.collect()
     }
 
     fn ghost_counts(&self) -> [usize; 2] {
@@ -402,7 +445,7 @@ impl Ground for BinGround {
     fn levels(&self) -> Levels {
         let (elsewhere, slots) = (self.table.items_elsewhere(), self.table.shape().slots);
         // The last class of a full line, and those behind it, may go on beyond the line.
-        let classes = self.columns.class_mask() + 1;
+        let classes = 1 << self.columns.class_bits();
         let lines = (0..self.table.bins()).map(|bin| self.table.entries(bin));
         let full = lines.filter(|entries| entries.len() == slots as usize);
         let last = full.filter_map(|entries| entries.last().map(|&entry| u64::from(self.table.class(entry))));

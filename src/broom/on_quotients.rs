@@ -6,12 +6,13 @@ use crate::bits::BitString;
 use crate::quotient::{Answer, Place, Table, slots_for};
 use crate::{BuildError, Digest, InvariantError, Key, KeyHasher, batch, error::ensure};
 
-use super::adaptivity::Adaptivity;
+use super::adaptivity::{self, Adaptivity};
 use super::backyard::{BackYard, YardPlace};
 use super::builder::Blueprint;
-use super::columns::{MAX_CLASSES, Slots, fraction_bits, whole_columns};
+use super::columns::{STRATUM_BITS, Slots, fraction_bits, whole_columns};
 use super::elsewhere::Elsewhere;
 use super::fingerprint::{Baseline, Fingerprint, Remainders};
+use super::functions::Step;
 use super::ground::{Ground, Levels, NoMemory, Room};
 use super::level::Level;
 use super::local::Local;
@@ -82,11 +83,11 @@ impl QuotientGround {
     fn baseline(&self, place: Place) -> Option<Baseline> {
         let Remainders { table_bits, rest_bits } = self.remainders;
         let Place { quotient, fraction } = place;
-        if rest_bits > 0 && table_bits + rest_bits > fraction_bits(self.table().slots()) {
+        if rest_bits > 0 && table_bits + STRATUM_BITS + rest_bits > fraction_bits(self.table().slots()) {
             return None;
         }
         // In two steps, because there may be no rest.
-        let rest = fraction << table_bits >> 1 >> (63 - rest_bits);
+        let rest = fraction << (table_bits + STRATUM_BITS) >> 1 >> (63 - rest_bits);
         Some(Baseline { quotient, remainder: self.table().remainder_of(fraction), rest })
     }
 
@@ -167,10 +168,10 @@ impl QuotientGround {
         self.set_hint(key.quotient(), true);
     }
 
-    /// The block of a quotient, and the number of its ghosts there under a function.
-    fn ghost_number(&self, quotient: u64, function: u64) -> (usize, u32) {
+    /// The block of a step's quotient, and the number of its ghosts there under a function.
+    fn ghost_number(&self, Step { stratum, quotient }: Step, function: u64) -> (usize, u32) {
         let (block, in_block) = self.table().block_of(quotient);
-        (block, 2 * in_block + (function & 1) as u32)
+        (block, adaptivity::ghost_number(in_block, stratum, function))
     }
 
     /// No two keys of a quotient have one signature.
@@ -194,13 +195,12 @@ impl Ground for QuotientGround {
 
     fn columns(blueprint: Blueprint<Remainders>, capacity: usize) -> Result<Slots, BuildError> {
         let Blueprint { cut: Remainders { table_bits, .. }, load, .. } = blueprint;
-        let slots = whole_columns(slots_for(capacity, load)?);
-        // All bits in the table come from the first hash word, behind the quotient.
-        if table_bits > fraction_bits(slots) {
-            let max = ((1_u64 << (64 - table_bits - MAX_CLASSES.ilog2())) as f64 * load) as usize;
-            return Err(BuildError::CapacityTooLarge { capacity, max });
+        let (slots, most) = (whole_columns(slots_for(capacity, load)?), Slots::most(table_bits));
+        // All bits in the table, and the stratum, come from the first hash word, behind the quotient.
+        if slots > most {
+            return Err(BuildError::CapacityTooLarge { capacity, max: (most as f64 * load) as usize });
         }
-        Ok(Slots::new(slots))
+        Ok(Slots::new(slots, table_bits))
     }
 
     fn remainders(cut: Remainders) -> Remainders {
@@ -286,6 +286,15 @@ impl Ground for QuotientGround {
             Elsewhere::BackYard(yard) => yard.count_matches(key.quotient(), key.digest),
         };
         self.primary.count_matches(key.baseline, key.tail) + elsewhere
+    }
+
+    fn items_of(&self, quotient: u64) -> Vec<(Spot, Fingerprint)> {
+        let primary = self.primary.items_of(quotient).into_iter();
+        let primary = primary.map(|(slot, remainder, rest, string)| {
+            (Spot::Primary(slot), Fingerprint::of_item(Baseline { quotient, remainder, rest }, string))
+        });
+        let elsewhere = if self.is_hinted(quotient) { self.elsewhere.items_of(quotient) } else { Vec::new() };
+        primary.chain(elsewhere).collect()
     }
 
     fn stored_at(&self, quotient: u64) -> usize {
@@ -390,24 +399,25 @@ impl Ground for QuotientGround {
         old
     }
 
-    fn longest_ghost(&self, key: &Fingerprint) -> u32 {
-        let (block, number) = self.ghost_number(key.quotient(), key.function);
-        self.primary.strings.longest_ghost(block, number, key.tail)
+    fn ghost_length(&self, key: &Fingerprint) -> u32 {
+        let (block, in_block) = self.table().block_of(key.quotient());
+        self.primary.strings.ghost_length(block, in_block, key.tail)
     }
 
-    fn add_ghost(&mut self, quotient: u64, function: u64, bits: BitString) {
-        let (block, number) = self.ghost_number(quotient, function);
+    fn add_ghost(&mut self, step: Step, function: u64, bits: BitString) {
+        let (block, number) = self.ghost_number(step, function);
         self.primary.add_ghost(block, number, bits);
     }
 
-    fn kill_ghosts(&mut self, quotient: u64, function: u64) -> Vec<BitString> {
-        let (block, number) = self.ghost_number(quotient, function);
+    fn kill_ghosts(&mut self, step: Step, function: u64) -> Vec<BitString> {
+        let (block, number) = self.ghost_number(step, function);
         self.primary.kill_ghosts(block, number)
     }
 
-    fn ghosts(&self) -> Vec<(u64, u64)> {
+    fn ghosts(&self) -> Vec<(Step, u64)> {
         let ghosts = self.primary.strings.all_ghosts().map(|(block, number, _)| {
-            (self.table().first_slot(block) + u64::from(number / 2), u64::from(number % 2))
+            let (in_block, stratum, parity) = adaptivity::ghost_of(number);
+            (Step { stratum, quotient: self.table().first_slot(block) + u64::from(in_block) }, parity)
         });
         ghosts.collect()
     }

@@ -3,10 +3,8 @@
 //! ```text
 //! parameters  of a quotient table: quotients, remainder bits in the table, those beside it
 //!             of bins: bins, 0, bits of class and tag
-//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier, address
-//!             generation
-//! section     repairs, growths, growable, quotients that are flagged (0 on bins), the last generation that was written under,
-//!             lists left over (0 or 1), their generation and slots
+//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier
+//! section     repairs, growths, growable, quotients that are flagged (0 on bins), attempts to grow since the functions were new
 //!
 //! of a quotient table
 //! primary     a level
@@ -34,7 +32,6 @@ use super::builder::{BUDGETS, Blueprint};
 use super::core::Core;
 use super::functions::Functions;
 use super::ground::Ground;
-use super::growth::Leftovers;
 use super::local::Local;
 
 /// More than any filter comes to, and few enough that no sum overflows.
@@ -66,7 +63,7 @@ pub(super) trait Lasting: Ground {
 
 /// The ground of the filter in a file: remainders always have bits in the table, and bins say 0 there.
 pub(super) fn ground_of(decoder: &Decoder<'_>) -> Result<crate::Ground, FormatError> {
-    let [_, table_bits, ..] = decoder.parameters::<8>()?;
+    let [_, table_bits, ..] = decoder.parameters::<7>()?;
     Ok(if table_bits == 0 { crate::Ground::Bins } else { crate::Ground::Quotient })
 }
 
@@ -76,16 +73,14 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let [first, second, third] = G::parameters(cut, local.functions.columns());
         let (phase, frontier) = local.functions.position();
         let (load, budget) = (load.to_bits(), budget.to_bits());
-        let generation = local.generation.into();
-        encoder.parameters(&[first, second, third, load, budget, phase, frontier, generation]);
+        encoder.parameters(&[first, second, third, load, budget, phase, frontier]);
         let (growable, hinted) = (self.growable.into(), local.ground.hinted());
-        let counts = [self.adaptations, self.growths, growable, hinted, self.generations.into()];
-        encoder.words(&[&counts[..], &Leftovers::to_numbers(self.leftovers)].concat())?;
+        encoder.words(&[self.adaptations, self.growths, growable, hinted, self.attempts])?;
         local.ground.encode(encoder)
     }
 
     pub(super) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [first, second, third, load, budget, phase, frontier, generation] = decoder.parameters()?;
+        let [first, second, third, load, budget, phase, frontier] = decoder.parameters()?;
         let (capacity, parameters) = (decoder.capacity()?, [first, second, third]);
         let (load, budget) = (f64::from_bits(load), f64::from_bits(budget));
         if !G::LOADS.contains(&load) || !BUDGETS.contains(&budget) {
@@ -97,15 +92,13 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let Some(columns) = columns else {
             return Err(unsound(format!("the table {parameters:?} for {capacity} keys at load {load}")));
         };
-        let [adaptations, growths, growable, hinted, generations, leftovers @ ..] = decoder.numbers::<8>()?;
+        let [adaptations, growths, growable, hinted, attempts] = decoder.numbers()?;
         let phase = in_range("hash functions given up", phase, 0..=MAX_COUNT)?;
         let mut functions = Functions::new(decoder.hasher()?, columns, phase);
         let last = functions.walk() - 1;
         functions.set_position((phase, in_range("steps of the frontier", frontier, 0..=last)?));
         let ground = G::decode(decoder, blueprint, columns, hinted)?;
-        let mut local = Local::from_parts(blueprint, capacity, functions, ground);
-        let generation_of = |value| in_range("address generation", value, 0..=u16::MAX.into());
-        local.generation = generation_of(generation)?;
+        let local = Local::from_parts(blueprint, capacity, functions, ground);
         Ok(Self {
             local,
             blueprint,
@@ -113,8 +106,7 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
             growable: flag("growable", growable)?,
             adaptations: in_range("repairs", adaptations, 0..=MAX_COUNT)?,
             growths: in_range("growths", growths, 0..=MAX_COUNT)?,
-            generations: generation_of(generations)?,
-            leftovers: Leftovers::from_numbers(leftovers)?,
+            attempts: in_range("attempts to grow", attempts, 0..=MAX_COUNT)?,
         })
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
-    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
+    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher,
+    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter,
 };
 
@@ -69,12 +69,10 @@ as_bytes! {
     [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,
     [H: KeyHasher] BloomFilter<H>,
-    [H: KeyHasher] BroomFilter<H>,
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,
     [H: KeyHasher] QuotientFilter<H>,
-    [F: Persist + Clone] Sharded<F>,
     [H: KeyHasher] TelescopingFilter<H>,
     [H: KeyHasher] TinySet<H>,
     [H: KeyHasher] UncompressedTelescopingFilter<H>,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! [`Oracle`] plays for any [`Adaptive`](crate::Adaptive) filter, any [`Adversary`] plays against it, and an
-//! [`Outcome`] says how it ended. The adversaries here are those of the papers:
+//! [`Outcome`] says how it ended. The first four adversaries here are those of the papers, the others our own:
 //!
 //! | adversary | what it tries | who falls to it |
 //! |---|---|---|
@@ -19,6 +19,9 @@
 //! | [`RepeatFalsePositives`] | the false positives it has found, again and again | every filter that does not adapt |
 //! | [`LowerBoundRounds`] | rounds that ask again what the round before got through | filters that forget repairs |
 //! | [`DeletionTiming`] | removes and inserts the stored key that a false positive collided with | filters that forget the repairs of a removed key |
+//! | [`QueryMates`] | inserts one of two queries that hit the same key, asks about the other | filters that repair no more than they must |
+//! | [`Gathering`] | collects keys that share a trait through all changes of hash functions | filters whose functions share a trait |
+//! | [`SideInference`] | queries that seem to lie where a filter under way is crowded | filters that are crowded there |
 //!
 //! Everything is seeded: the same filter, seed and adversary play the same game.
 //!
@@ -26,17 +29,23 @@
 //! and the Dictionary Problem* (2018), Figure 1; [`LowerBoundRounds`] is their section 6.1 and [`DeletionTiming`]
 //! their section 4.3.
 
+mod gathering;
 mod keys;
+mod mates;
 mod oracle;
 mod repeat;
 mod rounds;
+mod sides;
 mod single;
 mod timing;
 
+pub use gathering::Gathering;
 pub use keys::FreshKeys;
+pub use mates::QueryMates;
 pub use oracle::Oracle;
 pub use repeat::RepeatFalsePositives;
 pub use rounds::LowerBoundRounds;
+pub use sides::SideInference;
 pub use single::SingleQuery;
 pub use timing::DeletionTiming;
 
@@ -72,6 +81,28 @@ pub trait Adversary {
     ///
     /// The guess is looked up after this returns, and only then is it known whether the adversary won.
     fn attack(&mut self, rules: Rules, oracle: &mut dyn Answers) -> Vec<u8>;
+}
+
+/// What an adversary counted of the look-ups that its attack was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Strikes {
+    /// How often it asked.
+    pub asked: u64,
+    /// How often that was a false positive.
+    pub hits: u64,
+}
+
+impl Strikes {
+    /// The share of hits; 0 if it never asked.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.hits as f64 / self.asked.max(1) as f64
+    }
+
+    fn count(&mut self, hit: bool) {
+        self.asked += 1;
+        self.hits += u64::from(hit);
+    }
 }
 
 /// How a game ended.

@@ -10,7 +10,7 @@ use super::super::fingerprint::Remainders;
 use super::super::ground::Ground;
 use super::super::on_bins::BinGround;
 use super::super::on_quotients::QuotientGround;
-use super::{bins, coarse_bins, filter, large, small};
+use super::{Tested, bins, coarse_bins, filter, large, small};
 use crate::game::FreshKeys;
 use crate::testing::Random;
 use crate::{Adaptive, Filter, MemoryRemote, Xxh3};
@@ -206,7 +206,7 @@ fn space_on_bins_when_filled_and_under_churn() {
 }
 
 /// So many replacements of all keys, with at most so many bits per key when filled and afterwards.
-fn steady_state<G: Ground>(
+fn steady_state<G: Tested>(
     blueprint: Blueprint<G::Cut>,
     keys: usize,
     rounds: usize,
@@ -223,7 +223,8 @@ fn steady_state<G: Ground>(
             churn.query();
         }
         let sample = churn.sample();
-        println!("{sample:?}, phase {}", churn.filter.levels().phase);
+        let parts = churn.filter.local.ground.parts().map(|(name, bits)| (name, bits as f64 / keys as f64));
+        println!("{sample:?}, phase {}, {parts:.2?}", churn.filter.levels().phase);
         assert!(sample.bits_per_key <= in_the_end, "{sample:?}");
     }
     churn.check();

@@ -137,7 +137,7 @@ fn the_timing_attack_wins_without_ghosts() {
     }
 }
 
-/// Collects false positives, and knows from their number how far the frontier has come: every one of them carries four keys.
+/// Collects false positives, and knows from their number how far the frontier has come: every one of them carries ten keys.
 /// When it should be at the chosen share of a phase, counted over all phases, the adversary asks again about all that it has
 /// collected, and guesses the one that came back most often; so it looks for repairs that are forgotten too early.
 struct FrontierTiming {
@@ -173,7 +173,7 @@ impl Adversary for FrontierTiming {
                 }
             }
             // Four keys are carried with every false positive.
-            let phase = 4.0 * positives / rules.capacity as f64;
+            let phase = 10.0 * positives / rules.capacity as f64;
             if phase < strike {
                 continue;
             }

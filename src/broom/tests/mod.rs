@@ -1,5 +1,6 @@
 //! The broom filter as a whole.
 
+mod attacks;
 mod churn;
 mod faults;
 mod frontier;
@@ -7,16 +8,17 @@ mod games;
 mod growth;
 mod model;
 mod rate;
-mod resync;
+mod settle;
 mod space;
 mod vocabulary;
 mod work;
 
-use std::ops::ControlFlow;
+use std::convert::Infallible;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::bins::Shape;
 use crate::testing::{FaultError, Faults, Faulty};
-use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, MissingEntry, Remote, Xxh3};
+use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, Remote, Xxh3};
 
 use super::builder::{Blueprint, DEFAULT_BUDGET};
 use super::core::Core;
@@ -27,7 +29,7 @@ use super::on_quotients::QuotientGround;
 use super::transaction::atomically;
 
 type FaultyRemote = Faulty<MemoryRemote>;
-type Error = AdaptiveError<FaultError<MissingEntry>>;
+type Error = AdaptiveError<FaultError<Infallible>>;
 
 /// A ground as the tests need it.
 trait Tested: Ground {
@@ -40,6 +42,9 @@ trait Tested: Ground {
     fn for_games() -> Blueprint<Self::Cut>;
 
     const RATE: f64;
+
+    /// What the memory is for, in bits.
+    fn parts(&self) -> [(&'static str, usize); 3];
 }
 
 impl Tested for QuotientGround {
@@ -54,6 +59,16 @@ impl Tested for QuotientGround {
     }
 
     const RATE: f64 = 1.0 / 64.0;
+
+    fn parts(&self) -> [(&'static str, usize); 3] {
+        let strings = self.primary.strings.memory_bits();
+        let elsewhere = self.elsewhere.memory_bits();
+        [
+            ("primary", self.primary.memory_bits() - strings),
+            ("strings and ghosts", strings),
+            ("elsewhere", elsewhere),
+        ]
+    }
 }
 
 impl Tested for BinGround {
@@ -67,6 +82,11 @@ impl Tested for BinGround {
     }
 
     const RATE: f64 = 0.9 * 49.0 / 64.0 / 64.0;
+
+    fn parts(&self) -> [(&'static str, usize); 3] {
+        let (strings, ghosts) = (self.strings.memory_bits(), self.ghosts.memory_bits());
+        [("bins", self.table.memory_bits()), ("strings", strings), ("ghosts", ghosts)]
+    }
 }
 
 /// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit. With
@@ -106,7 +126,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
 
     /// Carries the next keys, whether bits are short or not.
     fn push_frontier<R: Remote>(&mut self, remote: &mut R) {
-        atomically(&mut self.local, remote, |steps| steps.advance().map(drop)).unwrap();
+        atomically(&mut self.local, remote, |steps| steps.advance(12).map(drop)).unwrap();
     }
 
     /// The stored key that a query collides with, with what both are under their functions.
@@ -117,13 +137,13 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     ) -> Option<(Fingerprint, G::Spot, Vec<u8>, Fingerprint)> {
         let fingerprint = self.fingerprint_of(query);
         let spot = self.local.ground.find(&fingerprint)?;
-        let list = self.local.list(fingerprint.quotient(), remote).ok()?;
-        let stored = list.into_iter().find(|stored| stored.spot == spot)?;
+        let home = self.local.home_of(fingerprint.quotient(), remote).ok()?;
+        let stored = home.stored.into_iter().find(|stored| stored.spot == spot)?;
         Some((fingerprint, spot, stored.key, stored.fingerprint))
     }
 }
 
-/// A remote that remembers which addresses the groups of changes named, as whoever wants to resync must.
+/// A remote that remembers which addresses the groups of changes named, as whoever wants to settle them must.
 struct Recording {
     remote: FaultyRemote,
     touched: Vec<u64>,
@@ -136,23 +156,20 @@ impl Recording {
 }
 
 impl Remote for Recording {
-    type Error = FaultError<MissingEntry>;
+    type Error = FaultError<Infallible>;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.remote.read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.touched.extend(changes.iter().filter_map(|change| match *change {
-            Change::Push { address, .. }
-            | Change::Remove { address, .. }
-            | Change::Replace { address, .. } => Some(address),
-            Change::Clear => None,
+        self.touched.extend(changes.iter().map(|change| match *change {
+            Change::Insert { address, .. } | Change::Remove { address, .. } => address,
         }));
         self.remote.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        self.remote.scan(visit)
     }
 }

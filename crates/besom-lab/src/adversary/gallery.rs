@@ -1,6 +1,9 @@
 //! All adversaries, ready to play.
 
-use besom::game::{Adversary, DeletionTiming, LowerBoundRounds, RepeatFalsePositives, Rules, SingleQuery};
+use besom::game::{
+    Adversary, DeletionTiming, Gathering, LowerBoundRounds, QueryMates, RepeatFalsePositives, Rules,
+    SideInference, SingleQuery,
+};
 
 use super::{PersistentQuery, UnfixableSet, WhittlingRounds};
 
@@ -23,9 +26,15 @@ impl Attack {
     }
 }
 
+/// An eighth of the capacity, and as many false positives of those keys, with three times the look-ups that these should take.
+fn mates(rules: Rules, seed: u64) -> QueryMates {
+    let few = rules.capacity / 8 + 2;
+    QueryMates::new(seed, few, few, (24.0 * few as f64 / rules.rate).min(1e9) as u64)
+}
+
 /// All adversaries, in the order of reports.
 #[must_use]
-pub fn gallery() -> [Attack; 7] {
+pub fn gallery() -> [Attack; 11] {
     let attack = |name, removes, build| Attack { name, removes, build };
     [
         attack("single-query", false, |_, _, seed| Box::new(SingleQuery::new(seed))),
@@ -42,6 +51,15 @@ pub fn gallery() -> [Attack; 7] {
         }),
         attack("unfixable-set", false, |_, states, seed| Box::new(UnfixableSet::new(seed, states))),
         attack("deletion-timing", true, |_, _, seed| Box::new(DeletionTiming::new(seed, 16))),
+        attack("query-mates", true, |rules, _, seed| Box::new(mates(rules, seed))),
+        attack("reversed-mates", true, |rules, _, seed| Box::new(mates(rules, seed).reversed())),
+        attack("gathering", true, |rules, _, seed| {
+            let lookups = 4.0 * rules.capacity as f64 / rules.rate;
+            Box::new(Gathering::new(seed, lookups.min(1e9) as u64, 1))
+        }),
+        attack("side-inference", true, |rules, _, seed| {
+            Box::new(SideInference::new(seed, 2, rules.capacity / 8 + 1))
+        }),
     ]
 }
 

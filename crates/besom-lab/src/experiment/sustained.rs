@@ -38,6 +38,9 @@ fn cost(attack: &Attack, rules: Rules, states: u32) -> f64 {
         "whittling-rounds" => 60.0 * n,
         "persistent-query" => 17.0 * n,
         "deletion-timing" => 30.0 * n,
+        "query-mates" | "reversed-mates" => n / rules.rate,
+        "gathering" => 5.0 * n / rules.rate,
+        "side-inference" => 0.3 * n / rules.rate + 60.0 * n,
         _ => 5.0 * n,
     };
     // Insertion costs about ten look-ups.

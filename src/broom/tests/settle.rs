@@ -1,7 +1,7 @@
-//! What the remote says is checked, and the way back after a failure.
+//! What the remote says is paired with what the filter has, and the way back after a failure.
 //!
-//! Catches: a list that is believed although it lacks a key, has another one or one too many; a disagreement that
-//! nothing can end; a key that is dropped because a list does not have it.
+//! Catches: a view that is believed although it lacks a key or has another one; a disagreement that
+//! nothing can end; a key that is dropped because a view does not have it.
 use super::super::builder::Blueprint;
 use super::super::core::Core;
 use super::super::ground::Ground;
@@ -10,8 +10,8 @@ use super::super::on_quotients::QuotientGround;
 use super::{Recording, Tested, bins, coarse_bins, filter, large, small};
 use crate::testing::{Fault, Faults};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Change, Digest, Filter, KeyHasher, MemoryRemote, Remote, Resync,
-    Seed, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Digest, Filter, KeyHasher, MemoryRemote, Remote, Seed, Settled,
+    Xxh3,
 };
 
 const KEYS: u64 = 300;
@@ -49,12 +49,13 @@ macro_rules! on_all_grounds {
 }
 
 on_all_grounds! {
-    a_spoilt_list_is_noticed_by_every_operation_that_reads_it_and_by_verify_remote: spoilt_lists;
-    a_key_under_an_address_that_has_none_is_noticed: stray_keys;
+    a_fingerprint_without_a_key_is_noticed_and_goes_only_on_an_authoritative_read: lost_pairs;
+    debris_is_passed_over_and_a_key_without_a_fingerprint_is_noticed: stray_keys;
     an_insertion_that_was_made_after_all_is_taken_in: late_insertions;
     a_removal_that_was_made_after_all_is_in_question_and_nothing_is_dropped: late_removals;
     keys_that_were_carried_after_all_are_carried_back: late_steps;
-    duplicates_are_dropped_and_strangers_are_inserted_at_home: duplicates;
+    pairs_astray_are_dropped_or_lead_their_keys_home: astray;
+    a_view_with_as_many_keys_but_others_loses_nothing: stale_views;
 }
 
 fn check<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut Recording, keys: impl IntoIterator<Item = u64>) {
@@ -69,52 +70,62 @@ fn is_inconsistent<T, E>(result: &Result<T, AdaptiveError<E>>) -> bool {
 
 /// Where a key is listed.
 fn address<G: Ground>(filter: &Core<G, Xxh3>, key: u64) -> u64 {
-    filter.local.address(filter.fingerprint_of(&key.to_le_bytes()).quotient())
+    filter.local.address(&filter.fingerprint_of(&key.to_le_bytes()))
 }
 
-/// The rank of a key in its list.
-fn rank<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut Recording, key: u64) -> usize {
-    let (mut rank, mut seen) = (None, 0);
-    let mut visit = |stored: &[u8]| {
-        if stored == key.to_le_bytes() {
-            rank = Some(seen);
-        }
-        seen += 1;
-    };
-    remote.read(address(filter, key), &mut visit).unwrap();
-    rank.unwrap()
+/// Settles these addresses, one after the other. Whether all of them agree in the end.
+fn settle<G: Ground>(
+    filter: &mut Core<G, Xxh3>,
+    addresses: &[u64],
+    authority: Authority,
+    remote: &mut Recording,
+) -> bool {
+    let settled = addresses.iter().map(|&at| filter.settle(at..=at, authority, remote).unwrap());
+    settled.last() == Some(Settled::Agreed)
 }
 
-/// The key's list loses it, or has another key in its place (a stranger, or one that is stored), or one too many.
+/// A key loses its pair, another one takes its place, or a stranger comes.
 fn spoil<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut Recording, key: u64, how: usize) {
-    let (address, rank, old) = (address(filter, key), rank(filter, remote, key), key.to_le_bytes());
+    let (address, key) = (address(filter, key), key.to_le_bytes());
     let elsewhere = (0..KEYS).find(|&other| self::address(filter, other) != address);
     let from_elsewhere = elsewhere.unwrap().to_le_bytes();
-    let change = match how {
-        0 => Change::Remove { address, rank, key: &old },
-        1 => Change::Replace { address, rank, old: &old, key: b"stranger" },
-        2 => Change::Push { address, key: b"stranger" },
-        3 => Change::Replace { address, rank, old: &old, key: &from_elsewhere },
-        _ => Change::Push { address, key: &old },
-    };
-    remote.remote.apply(&[change]).unwrap();
+    let gone = Change::Remove { address, key: &key };
+    match how {
+        0 => remote.remote.apply(&[gone]).unwrap(),
+        1 => remote.remote.apply(&[gone, Change::Insert { address, key: b"stranger" }]).unwrap(),
+        _ => remote.remote.apply(&[gone, Change::Insert { address, key: &from_elsewhere }]).unwrap(),
+    }
 }
 
-fn spoilt_lists<G: Tested>((start, clean): (Core<G, Xxh3>, Recording)) {
+fn lost_pairs<G: Tested>((start, clean): (Core<G, Xxh3>, Recording)) {
     for key in (0..KEYS).step_by(3) {
-        for how in 0..5 {
+        for how in 0..3 {
             let (mut filter, mut remote) = (start.clone(), Recording::new(Faults::none()));
             remote.remote = clean.remote.clone();
             spoil(&filter, &mut remote, key, how);
             assert!(is_inconsistent(&filter.verify_remote(&mut remote)), "{how}");
-            assert!(is_inconsistent(&filter.remove(&key, &mut remote)), "{how}");
-            assert!(is_inconsistent(&filter.insert(&key, &mut remote)), "{how}");
-            let same_list = |query: &u64| address(&filter, *query) == address(&filter, key);
-            let mut strangers = (1_000..3_000).filter(|query| filter.contains(query));
-            if let Some(query) = strangers.find(same_list) {
+            // Nobody says that it was there; and what nobody knows the owner of is not repaired.
+            let home = filter.fingerprint_of(&key.to_le_bytes());
+            let spot = filter.local.ground.find(&home);
+            assert!(!filter.remove(&key, &mut remote).unwrap(), "{how}");
+            let mut strangers = (1_000..3_000).filter(|query: &u64| {
+                filter.local.ground.find(&filter.fingerprint_of(&query.to_le_bytes())) == spot
+            });
+            if let Some(query) = strangers.find(|_| spot.is_some()) {
                 assert!(is_inconsistent(&filter.adapt(&query, &mut remote)), "{how}");
             }
             assert!(filter == start);
+            // A partial view takes nothing away, an authoritative one does.
+            let at = address(&filter, key);
+            assert_eq!(filter.settle(at..=at, Authority::Partial, &mut remote).unwrap(), Settled::InQuestion { slots: 1 });
+            assert!((0..KEYS).all(|key| filter.contains(&key)));
+            let mut gone = filter.clone();
+            assert!(settle(&mut gone, &[at], Authority::Authoritative, &mut remote), "{how}");
+            check(&gone, &mut remote, (0..KEYS).filter(|other| *other != key));
+            assert_eq!(gone.len() as u64, KEYS - 1);
+            // Or the dictionary has it, and it comes again.
+            assert!(filter.insert(&key, &mut remote).unwrap());
+            check(&filter, &mut remote, 0..KEYS);
         }
     }
     assert!(start.levels().elsewhere > 0, "keys elsewhere are checked too");
@@ -154,15 +165,12 @@ fn keys_that_nothing_tells_apart_are_kept_apart_by_their_lists() {
         assert_eq!(filter.adapt(&99_u64, &mut remote).unwrap(), Adaptation::Unfixable);
         filter.verify().unwrap();
         filter.verify_remote(&mut remote).unwrap();
+        // One more of them is one more than the filter has.
         let address = remote.iter().next().unwrap().0;
-        let [old, key] = [3_u64.to_le_bytes(), 4_u64.to_le_bytes()];
-        remote.apply(&[Change::Replace { address, rank: 3, old: &old, key: &key }]).unwrap();
-        assert!(is_inconsistent(&filter.remove(&0_u64, &mut remote)));
-        remote.apply(&[Change::Replace { address, rank: 3, old: &key, key: &old }]).unwrap();
-        // One more of them in the list is one more than the filter has.
-        remote.apply(&[Change::Push { address, key: &6_u64.to_le_bytes() }]).unwrap();
-        assert_eq!(filter.resync(&[address], &mut remote).unwrap(), Resync::Agreed);
-        assert_eq!((filter.len(), remote.len()), (7, 7));
+        remote.apply(&[Change::Insert { address, key: &6_u64.to_le_bytes() }]).unwrap();
+        assert!(is_inconsistent(&filter.verify_remote(&mut remote)));
+        let settled = filter.settle(address..=address, Authority::Authoritative, &mut remote).unwrap();
+        assert_eq!((settled, filter.len(), remote.len()), (Settled::Agreed, 7, 7));
         filter.verify().unwrap();
         for key in 0..7_u64 {
             assert!(filter.contains(&6_u64) && filter.remove(&key, &mut remote).unwrap());
@@ -189,17 +197,17 @@ fn hundreds_of_keys_that_nothing_tells_apart_share_a_bin() {
     assert!(filter.is_empty() && remote.is_empty());
 }
 
-fn stray_keys<G: Tested>((filter, mut remote): (Core<G, Xxh3>, Recording)) {
-    let slots = filter.local.quotients();
-    let empty = (0..slots).rev().find(|&quotient| filter.local.ground.stored_at(quotient) == 0).unwrap();
-    for address in [filter.local.address(empty), filter.local.address(slots + 5)] {
-        remote.remote.apply(&[Change::Push { address, key: b"stranger" }]).unwrap();
-        assert!(is_inconsistent(&filter.verify_remote(&mut remote)));
-        remote.remote.apply(&[Change::Remove { address, rank: 0, key: b"stranger" }]).unwrap();
+fn stray_keys<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
+    let stranger = filter.local.address(&filter.fingerprint_of(b"stranger"));
+    for address in [stranger ^ 1, stranger ^ 8, u64::MAX, filter.local.last_address() + 1] {
+        remote.remote.apply(&[Change::Insert { address, key: b"stranger" }]).unwrap();
+        check(&filter, &mut remote, 0..KEYS);
+        remote.remote.apply(&[Change::Remove { address, key: b"stranger" }]).unwrap();
     }
-    // What lies under another generation is nobody's.
-    let other = filter.local.address(empty) ^ 1 << 50;
-    remote.remote.apply(&[Change::Push { address: other, key: b"left over" }]).unwrap();
+    remote.remote.apply(&[Change::Insert { address: stranger, key: b"stranger" }]).unwrap();
+    assert!(is_inconsistent(&filter.verify_remote(&mut remote)));
+    assert!(settle(&mut filter, &[stranger], Authority::Partial, &mut remote));
+    assert!(filter.contains("stranger"));
     check(&filter, &mut remote, 0..KEYS);
 }
 
@@ -215,7 +223,7 @@ fn late_insertions<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recordin
         }
         remote.remote.faults.put_out();
         let touched = std::mem::take(&mut remote.touched);
-        assert_eq!(filter.resync(&touched, &mut remote).unwrap(), Resync::Agreed);
+        assert!(settle(&mut filter, &touched, Authority::Partial, &mut remote));
         check(&filter, &mut remote, 0..KEYS);
     }
     assert!(filter.len() >= before.len());
@@ -226,13 +234,13 @@ fn late_removals<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)
         let before = filter.clone();
         remote.remote.faults.light_fuse(1, Fault::FailAfter);
         filter.remove(&key, &mut remote).unwrap_err();
-        let resync = filter.resync(&[address(&filter, key)], &mut remote).unwrap();
-        assert_eq!(resync, Resync::InQuestion { slots: 1 });
+        let at = address(&filter, key);
+        let settled = filter.settle(at..=at, Authority::Partial, &mut remote).unwrap();
+        assert_eq!(settled, Settled::InQuestion { slots: 1 });
         assert!(filter == before && filter.contains(&key));
         // The dictionary still has it: then it is listed again.
-        let bytes = key.to_le_bytes();
-        remote.remote.apply(&[Change::Push { address: address(&filter, key), key: &bytes }]).unwrap();
-        assert_eq!(filter.resync(&[address(&filter, key)], &mut remote).unwrap(), Resync::Agreed);
+        remote.remote.apply(&[Change::Insert { address: at, key: &key.to_le_bytes() }]).unwrap();
+        assert!(settle(&mut filter, &[at], Authority::Authoritative, &mut remote));
         assert!(filter == before);
     }
     check(&filter, &mut remote, 0..KEYS);
@@ -257,21 +265,15 @@ fn late_steps<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
         };
         let true_lists = lists(&remote.remote.inner);
         remote.remote.inner = other.remote.inner.clone();
-        let one = [other.touched[0]];
-        let addresses: &[u64] = if query % 2 == 0 { &other.touched } else { &one };
-        match filter.resync(addresses, &mut remote).unwrap() {
-            Resync::Agreed => moved += 1,
-            Resync::InQuestion { slots } => {
-                assert!(slots > 0 && addresses.len() == 1, "all lists together explain everything");
-                assert_eq!(filter.resync(&other.touched, &mut remote).unwrap(), Resync::Agreed);
-            }
+        let touched = std::mem::take(&mut other.touched);
+        // In whatever order the addresses come, none of them says that a key is gone.
+        for (number, &at) in touched.iter().enumerate() {
+            moved += u64::from(filter.settle(at..=at, Authority::Partial, &mut remote).unwrap() == Settled::Agreed);
+            assert!((0..KEYS).all(|key| filter.contains(&key)), "after {number}");
         }
         assert!(filter == before, "repairs and places are as they were");
-        if addresses.len() > 1 {
-            assert_eq!(lists(&remote.remote.inner), true_lists);
-        }
-        let touched = std::mem::take(&mut other.touched);
-        assert_eq!(filter.resync(&touched, &mut remote).unwrap(), Resync::Agreed);
+        assert_eq!(lists(&remote.remote.inner), true_lists);
+        assert!(settle(&mut filter, &touched, Authority::Authoritative, &mut remote));
         check(&filter, &mut remote, 0..KEYS);
         carried += 1;
         let _ = filter.adapt(&query, &mut remote).unwrap();
@@ -280,27 +282,43 @@ fn late_steps<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
     assert!(filter.levels().phase > 0 || filter.levels().frontier > 0.2, "{:?}", filter.levels());
 }
 
-fn duplicates<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
+fn astray<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
     let (at, before) = (address(&filter, 5), filter.clone());
-    let known = 5_u64.to_le_bytes();
     let elsewhere = (0..KEYS).find(|&key| address(&filter, key) != at).unwrap().to_le_bytes();
-    for key in [&known, &elsewhere] {
-        remote.remote.apply(&[Change::Push { address: at, key }]).unwrap();
-    }
-    assert_eq!(filter.resync(&[at], &mut remote).unwrap(), Resync::Agreed);
-    assert!(filter == before);
+    remote.remote.apply(&[Change::Insert { address: at, key: &elsewhere }]).unwrap();
+    assert!(settle(&mut filter, &[at], Authority::Authoritative, &mut remote));
+    assert!(filter == before && remote.remote.inner.len() as u64 == KEYS);
     check(&filter, &mut remote, 0..KEYS);
     let stranger = (KEYS..).find(|&key| address(&filter, key) != at).unwrap();
-    remote.remote.apply(&[Change::Push { address: at, key: &stranger.to_le_bytes() }]).unwrap();
-    // Addresses beyond the table and of other generations do no harm.
-    let addresses = [at, u64::MAX, filter.local.address(1 << 40)];
-    assert_eq!(filter.resync(&addresses, &mut remote).unwrap(), Resync::Agreed);
-    assert_eq!(filter.len() as u64, KEYS + 1);
+    remote.remote.apply(&[Change::Insert { address: at, key: &stranger.to_le_bytes() }]).unwrap();
+    assert_eq!(filter.settle(0..=u64::MAX, Authority::Authoritative, &mut remote).unwrap(), Settled::Agreed);
+    assert_eq!((filter.len() as u64, remote.remote.inner.len() as u64), (KEYS + 1, KEYS + 1));
     check(&filter, &mut remote, (0..KEYS).chain([stranger]));
     // Without room for it nothing changes.
     filter.capacity = filter.len();
     let before = filter.clone();
-    remote.remote.apply(&[Change::Push { address: at, key: b"one too many" }]).unwrap();
-    let full = filter.resync(&[at], &mut remote).unwrap_err();
+    remote.remote.apply(&[Change::Insert { address: at, key: b"one too many" }]).unwrap();
+    let full = filter.settle(at..=at, Authority::Authoritative, &mut remote).unwrap_err();
     assert!(matches!(full, AdaptiveError::Full(_)) && filter == before);
+}
+
+/// A view that lacks what was inserted last and still has what was removed last.
+fn stale_views<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
+    for key in (0..KEYS).step_by(5) {
+        let mut stale = Recording::new(Faults::none());
+        stale.remote = remote.remote.clone();
+        assert!(filter.remove(&key, &mut remote).unwrap());
+        let newcomer = 10_000 + key;
+        assert!(filter.insert(&newcomer, &mut remote).unwrap());
+        for at in [address(&filter, key), address(&filter, newcomer)] {
+            let _ = filter.settle(at..=at, Authority::Partial, &mut stale).unwrap();
+            assert!(filter.contains(&newcomer), "the view does not know it yet");
+        }
+        // Once everything is in view again, what the view has brought back goes.
+        let settled = filter.settle(0..=u64::MAX, Authority::Authoritative, &mut remote).unwrap();
+        assert_eq!((settled, filter.len() as u64), (Settled::Agreed, KEYS));
+        filter.verify_remote(&mut remote).unwrap();
+        assert!(filter.remove(&newcomer, &mut remote).unwrap() && filter.insert(&key, &mut remote).unwrap());
+    }
+    check(&filter, &mut remote, 0..KEYS);
 }

@@ -1,0 +1,95 @@
+//! The two attacks that broom filters fell to, at the default rate: what keys have in common under all functions, and
+//! what queries that hit one key have in common.
+//!
+//! Catches: a trait of a key that outlives its functions, repairs that tell a stored key from one query only.
+use crate::game::{Adversary, Gathering, Oracle, QueryMates, Rules, Strikes};
+use crate::{BroomFilter, Filter, Ground, MemoryRemote};
+
+const RATE: f64 = 1.0 / 256.0;
+
+fn full() -> bool {
+    std::env::var_os("BESOM_FULL").is_some()
+}
+
+/// A full-size filter, and what became of it.
+fn play(
+    ground: Ground,
+    capacity: usize,
+    budget: f64,
+    seed: u64,
+    adversary: &mut dyn Adversary,
+) -> BroomFilter {
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(RATE).ground(ground);
+    let filter = builder.adaptivity_budget(budget).seed(seed).build().unwrap();
+    let mut oracle = Oracle::new(filter, MemoryRemote::new(), Rules { capacity, rate: RATE });
+    let outcome = oracle.play(adversary).unwrap();
+    assert_eq!(outcome.false_negatives, 0);
+    let (filter, mut remote) = oracle.into_parts();
+    filter.verify().unwrap();
+    crate::Adaptive::verify_remote(&filter, &mut remote).unwrap();
+    println!("{outcome:?}, phase {}", filter.levels().phase);
+    filter
+}
+
+/// The bounds of the 95% interval of a rate, in units of the promised one (Wilson).
+fn interval(Strikes { asked, hits, .. }: Strikes) -> (f64, f64) {
+    let (n, z2) = (asked.max(1) as f64, 1.96_f64 * 1.96);
+    let p = hits as f64 / n;
+    let (middle, half) = (p + z2 / (2.0 * n), 1.96 * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt());
+    ((middle - half) / (1.0 + z2 / n) / RATE, (middle + half) / (1.0 + z2 / n) / RATE)
+}
+
+#[test]
+fn gathering_finds_nothing_that_outlives_a_function() {
+    let (capacity, lookups) = if full() { (10_000, 100_000_000) } else { (1_000, 7_500_000) };
+    for ground in [Ground::Bins, Ground::Quotient] {
+        let mut adversary = Gathering::new(3, lookups, 10);
+        let filter = play(ground, capacity, 0.5, 5, &mut adversary);
+        let strikes = adversary.strikes();
+        let (low, high) = interval(strikes);
+        println!(
+            "{ground:?}: {} collected, {strikes:?}: {:.2} ε ({low:.2} to {high:.2}), {:.2} bits a key",
+            adversary.collected(),
+            strikes.rate() / RATE,
+            filter.stats().bits_per_key()
+        );
+        assert!(low <= 1.0, "{low:.2} ε");
+    }
+}
+
+/// Mates of all games.
+fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, reversed: bool) -> Strikes {
+    let capacity = 10_000;
+    // As many look-ups as it took without further bits, times the patience of the adversary.
+    let patience = if full() { 100 } else { 3 };
+    let lookups = (pool * capacity / stored) as f64 / RATE * 1.5;
+    let mut all = Strikes::default();
+    for seed in 0..games {
+        let mut adversary = QueryMates::new(seed, stored, pool, lookups as u64 * patience);
+        if reversed {
+            adversary = adversary.reversed();
+        }
+        let filter = play(ground, capacity, budget, seed + 1, &mut adversary);
+        let strikes = adversary.strikes();
+        all.asked += strikes.asked;
+        all.hits += strikes.hits;
+        let bits = filter.stats().adaptivity_bits as f64 / capacity as f64;
+        println!("{strikes:?}, {bits:.3} adaptivity bits a key of capacity");
+    }
+    let (low, high) = interval(all);
+    println!(
+        "{ground:?}, {stored} stored, {pool} gathered, budget {budget}, reversed {reversed}: {:.2} ε ({low:.2} to {high:.2}), {all:?}",
+        all.rate() / RATE
+    );
+    all
+}
+
+#[test]
+fn queries_that_hit_one_key_are_strangers_to_each_other() {
+    for ground in [Ground::Bins, Ground::Quotient] {
+        for reversed in [false, true] {
+            let (low, _) = interval(mates(ground, 1_000, 1_000, 0.5, 2, reversed));
+            assert!(low <= 1.0, "{low:.2} ε");
+        }
+    }
+}
