@@ -49,7 +49,7 @@ use thiserror::Error;
 use crate::{AdaptiveError, Change, Remote};
 
 pub use evidence::{Evidence, OwnedChange};
-pub use operation::{Adapt, Insert, InsertNew, Operation, Remove, RemoveKnown, Settle};
+pub use operation::{Adapt, Insert, InsertNew, Operation, Remove, RemoveStored, Settle};
 
 /// How far an operation came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Play {
         match self.mode {
             Mode::Made => match self.group.iter().map(OwnedChange::as_change).eq(changes.iter().copied()) {
                 true => Ok(()),
-                false => Err(Pause::Differs(changes.first().map_or(0, Change::address))),
+                false => Err(Pause::Differs(changes.first().map_or(0, address))),
             },
             Mode::Pausing => {
                 self.group.clear();
@@ -227,6 +227,12 @@ impl Remote for Stage<'_> {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Pause> {
         self.0.apply(changes)
+    }
+}
+
+fn address(change: &Change<'_>) -> u64 {
+    match *change {
+        Change::Insert { address, .. } | Change::Remove { address, .. } => address,
     }
 }
 

@@ -46,8 +46,8 @@ operations! {
     InsertNew: insert_new -> ();
     /// [`Adaptive::remove`].
     Remove: remove -> bool;
-    /// [`Adaptive::remove_known`].
-    RemoveKnown: remove_known -> bool;
+    /// [`Adaptive::remove_stored`].
+    RemoveStored: remove_stored -> bool;
     /// [`Adaptive::adapt`].
     Adapt: adapt -> Adaptation;
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use besom::play::OwnedChange;
 use besom::{AdaptiveError, Change, KeyHasher, RebuildError, Remote};
 
-use super::live::{Live, Unread};
+use super::live::{Before, Live, Unread};
 use super::write::Op;
 use super::{Listener, Outcome, Store, StoreFilter, Writer};
 use crate::engine::{Durability, Engine, KeyRange, Table};
@@ -220,11 +220,20 @@ fn fill<F: StoreFilter, E: Engine>(
             return ControlFlow::Break(());
         }
         progress.one_more();
-        if let Err(error) = filter.insert_new(key, &mut Unread) {
-            failed = Some(of_filter(error, |_| StoreError::BrokenOff));
-            return ControlFlow::Break(());
+        let inserted = match filter.insert_new(key, &mut Unread) {
+            // It grows, and reads what it has for that.
+            Err(AdaptiveError::Remote(_)) => filter
+                .insert_new(key, &mut Before { live, row })
+                .map_err(|error| of_filter(error, StoreError::Engine)),
+            inserted => inserted.map_err(|error| of_filter(error, |_| StoreError::BrokenOff)),
+        };
+        match inserted {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
         }
-        ControlFlow::Continue(())
     });
     filled.map_err(StoreError::Engine)?;
     failed.map_or(Ok(filter), Err)
@@ -240,7 +249,6 @@ fn fill_chosen<F: StoreFilter, E: Engine>(
     live: &mut Live<E>,
     progress: &mut Building,
 ) -> Outcome<F, E> {
-    clear(live).map_err(StoreError::Engine)?;
     let data = Live::new(&live.engine, live.engine.view().map_err(StoreError::Engine)?, Table::Data);
     let keys = |visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
         data.rows(Table::Data, KeyRange::default(), |row| {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use besom::play::{Insert, OwnedChange, Play, RemoveKnown, Step as Played};
+use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
 
 use super::live::Unread;
@@ -369,7 +369,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     async fn leave_one(&self, play: &mut Play, key: &[u8]) -> Outcome<bool, E> {
         let mut view = None;
         loop {
-            let step = play.step(&mut self.write_state().filter, &RemoveKnown(key));
+            let step = play.step(&mut self.write_state().filter, &RemoveStored(key));
             match step.map_err(|error| of_filter(error, |never| match never {}))? {
                 Played::Done(done) => return Ok(done),
                 Played::Commit => return Ok(false),

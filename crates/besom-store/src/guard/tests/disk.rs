@@ -242,8 +242,8 @@ fn a_full_disk_is_reported_as_what_it_is() {
             other => panic!("{other}"),
         }
         let keys = store.len().unwrap();
-        store.verify().unwrap();
         disk.with(|inner| inner.size = usize::MAX);
+        store.verify().unwrap();
         store.insert(b"there is room again", b"").unwrap();
         assert_eq!(store.len().unwrap(), keys + 1);
         assert!(matches!(store.snapshot(), Err(StoreError::Snapshot { .. })));

@@ -6,9 +6,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::testing::Random;
-use besom::{
-    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter,
-};
+use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
 
 use super::faulty::{Dice, FaultError, Faulty};
 use crate::batch::Step;
@@ -188,7 +186,7 @@ impl<F: StoreFilter> Play<F> {
     }
 }
 
-fn run<F: StoreFilter>(layout: Layout, make: Make<F>) {
+pub(super) fn run<F: StoreFilter>(layout: Layout, make: Make<F>) {
     let games = if std::env::var_os("BESOM_FULL").is_some() { 200 } else { 8 };
     let mut faults = [0; 5];
     for seed in 0..games {
@@ -219,8 +217,9 @@ fn readers_do_not_wait_for_a_commit() {
             (0..50).for_each(|number| assert!(wait(guarded.get(&key(number))).unwrap().is_some()));
             (100..600).for_each(|number| assert!(wait(guarded.get(&key(number))).unwrap().is_none()));
             let metrics = guarded.metrics();
-            assert!(metrics.false_positives > 5 && metrics.adaptations == 0, "{metrics:?}");
-            assert_eq!(metrics.waiting_adaptations, metrics.false_positives);
+            // Only those in the home of the new key wait.
+            assert!(metrics.adaptations > 5 && metrics.waiting_adaptations < 10, "{metrics:?}");
+            assert_eq!(metrics.adaptations + metrics.waiting_adaptations, metrics.false_positives);
             assert!(guarded.may_contain_key(b"new"), "it may be there");
             go.send(()).unwrap();
             writer.join().unwrap();
@@ -245,17 +244,4 @@ fn extension_merged() {
     run(Layout::Hashed, |_, seed| {
         ExtensionFilter::builder().capacity(4).seed(seed).false_positive_rate(0.2).growable().build()
     });
-}
-
-#[test]
-fn broom_in_both_layouts() {
-    let make = |_, seed: Seed| BroomFilter::builder().capacity(4).false_positive_rate(0.2).seed(seed).growable().build();
-    run(Layout::Ordered, make);
-    run(Layout::Hashed, make);
-}
-
-#[test]
-fn others() {
-    run(Layout::Ordered, |_, seed: Seed| CuckooingFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build());
-    run(Layout::Ordered, |_, seed: Seed| AdaptiveBloomFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build());
 }
