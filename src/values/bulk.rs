@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::filter::out_of_memory;
-use crate::ground::{Addresses, Keys};
+use crate::filter::{clear_remote, out_of_memory};
+use crate::ground::Keys;
 use crate::quotient::bulk;
 use crate::{AdaptiveError, BuildError, Change, FullError, Key, KeyHasher, Remote};
 
@@ -13,7 +13,7 @@ use super::{Scheme, ValueStore};
 /// A key that is being sorted: its hash, and its number.
 type Item = (u64, usize);
 
-/// The keys of some neighbouring lists, in order.
+/// Some neighbouring keys and their addresses.
 struct Pushes {
     keys: Keys,
     addresses: Vec<u64>,
@@ -35,16 +35,16 @@ impl<E> From<BuildError> for Failed<E> {
 }
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
-    /// The empty filter with all these keys, each once. The remote is emptied first, and has their lists then.
+    /// The empty filter with all these keys, each once. The remote is emptied first, and has them then.
     pub(crate) fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
     where
         K: Key + Sync,
         R: Remote,
     {
         let empty = self.table.like(self.table.slots()).map_err(out_of_memory)?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         let item = |number: usize| (self.hasher.digest_key(&keys[number]).hi, number);
-        let place = Placing { slots: self.table.slots(), addresses: self.addresses };
+        let place = Placing { slots: self.table.slots() };
         let prepare = |items: &mut Vec<Item>| {
             place.drop_duplicates(items, keys);
             place.pushes(items, keys)
@@ -67,7 +67,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 #[derive(Clone, Copy)]
 struct Placing {
     slots: u64,
-    addresses: Addresses,
 }
 
 impl Placing {
@@ -106,7 +105,7 @@ impl Placing {
                 crate::bits::prefetch(&raw const keys[next.1]);
             }
             keys[item.1].with_bytes(|bytes| pushes.keys.push(bytes));
-            pushes.addresses.push(self.addresses.of(self.quotient(item)));
+            pushes.addresses.push(item.0);
         }
         pushes
     }
@@ -121,7 +120,7 @@ impl Pushes {
     fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
         let mut group = Vec::with_capacity(GROUP.min(self.addresses.len()));
         for (index, &address) in self.addresses.iter().enumerate() {
-            group.push(Change::Push { address, key: self.keys.get(index) });
+            group.push(Change::Insert { address, key: self.keys.get(index) });
             if group.len() == GROUP || index + 1 == self.addresses.len() {
                 remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;
                 group.clear();

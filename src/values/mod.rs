@@ -16,11 +16,10 @@ mod coded;
 mod core;
 mod explicit;
 mod grow;
-mod listed;
+mod homed;
 mod parameters;
 mod persist;
 mod plan;
-mod resync;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -136,6 +135,10 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
 
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
+
+    /// How much of a key's hash a value asks for: of two values that one key has, where remainders stay, the greater accepts
+    /// less.
+    fn strictness(value: ValueOf<Self>) -> u32;
 
     /// How much the remainders can tell while the slots have these values.
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe;

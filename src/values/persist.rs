@@ -1,8 +1,7 @@
 //! Filters with values in files: the table, then what their store keeps beside it.
 //!
 //! ```text
-//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), address generation, kept doublings,
-//!             code bits for 8 slots
+//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), code bits for 8 slots
 //! section     repairs made, blocks reset
 //! section     blocks of the table, codes included
 //! coded:      adapted slots, highest rank, spilled blocks, their adapted slots
@@ -16,7 +15,6 @@ use crate::KeyHasher;
 use crate::bits::{AlignedWords, low_mask};
 use crate::coding::Letters;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
-use crate::ground::Addresses;
 use crate::quotient::{CodeShare, Table};
 
 use super::coded::CodedValues;
@@ -31,17 +29,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let [slots, bits, blocks] = self.table.measures();
         let spill = u64::from(self.values.overflow() == Overflow::Spill);
-        let [generation, kept] = self.addresses.to_numbers();
         let CodeShare(code) = self.table.code_share();
         let growable = self.growable.into();
-        encoder.parameters(&[slots, bits, blocks, growable, spill, generation, kept, code.into()]);
+        encoder.parameters(&[slots, bits, blocks, growable, spill, code.into()]);
         encoder.words(&[self.adaptations, self.resets])?;
         self.table.encode(encoder)?;
         self.values.encode(&self.table, encoder)
     }
 
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [slots, bits, blocks, growable, spill, generation, kept, code] = decoder.parameters()?;
+        let [slots, bits, blocks, growable, spill, code] = decoder.parameters()?;
         let hasher = decoder.hasher()?;
         let (len, capacity) = (decoder.len()?, decoder.capacity()?);
         let [adaptations, resets] = decoder.counts(["repairs", "resets"])?;
@@ -54,10 +51,9 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         if values.overflow() != overflow {
             return Err(unsound("values that always fit, and a way to make them fit"));
         }
-        let addresses = Addresses::from_numbers([generation, kept])?;
         let growable = flag("growable", growable)?;
         let core = Self::new(table, values, S::for_remainder(bits as u32), hasher, capacity);
-        let mut core = Self { growable, addresses, adaptations, resets, ..core };
+        let mut core = Self { growable, adaptations, resets, ..core };
         core.choose_probe();
         Ok(core)
     }

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
-    Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter,
-    Remove, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Ground, Growable,
+    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -290,26 +290,6 @@ macro_rules! cascade_subject {
 cascade_subject!(AdaptiveBloom, BloomFilter, 2);
 cascade_subject!(CascadeOfQuotient, QuotientFilter, 3);
 
-adaptive_subject!(Broom, BroomFilter, |capacity, seed| {
-    // Small remainders, and large ones that go on beside the table; budgets that are kept and that are used up.
-    let (rate, budget) = [(0.1, 0.5), (0.01, 4.0), (1e-4, 0.1)][seed as usize % 3];
-    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let filter = builder.adaptivity_budget(budget).hasher::<H>().build().unwrap();
-    rehashed(doubled(adapted(filter, 20 * capacity as u64)))
-});
-
-adaptive_subject!(BroomOnBins("broom-bins"), BroomFilter, |capacity, seed| {
-    // Bins that overflow; budgets that are kept and that are used up.
-    let (rate, budget, load) =
-        [(1e-3, 0.5, 0.90), (1.0 / 64.0, 4.0, 0.99), (0.005, 0.0, 0.95)][seed as usize % 3];
-    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let builder = builder.ground(Ground::Bins).max_load(load).adaptivity_budget(budget);
-    let mut states = rehashed(doubled(adapted(builder.hasher::<H>().build().unwrap(), 40 * capacity as u64)));
-    // The last one has strings and ghosts.
-    states.rotate_left(5);
-    states
-});
-
 subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
     let builder = WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -323,60 +303,13 @@ subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     states
 });
 
-/// Every state in three shards, of which each has all keys of its state: more than it needs, and enough.
-fn in_shards<F: Persist + Clone>(states: Vec<State<F>>) -> Vec<State<Sharded<F>>> {
-    let shard = |State { filter, keys }: State<F>| State {
-        filter: Sharded::build(3, filter.capacity(), |_, _| Ok(filter.clone())).unwrap(),
-        keys,
-    };
-    states.into_iter().map(shard).collect()
-}
-
-pub(crate) struct ShardedQuotient<H>(PhantomData<H>);
-
-impl<H: KeyHasher> Subject for ShardedQuotient<H> {
-    type Filter = Sharded<QuotientFilter<H>>;
-
-    const NAME: Option<&str> = Some("sharded-quotient");
-
-    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
-        in_shards(Quotient::<H>::states(capacity, seed))
-    }
-
-    fn change(filter: &mut Self::Filter) {
-        let keys = 1.max(filter.len() as u64 / 6);
-        filter.clear();
-        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(filter.insert(&key).is_ok()));
-    }
-}
-
-pub(crate) struct ShardedTelescoping<H>(PhantomData<H>);
-
-impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
-    type Filter = Sharded<TelescopingFilter<H>>;
-
-    const NAME: Option<&str> = Some("sharded-telescoping");
-
-    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
-        in_shards(Telescoping::<H>::states(capacity, seed))
-    }
-
-    fn change(filter: &mut Self::Filter) {
-        let keys = 1.max(filter.len() as u64 / 6);
-        let mut shared = filter.with_remote(MemoryRemote::new());
-        shared.clear().unwrap();
-        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(shared.insert(&key).is_ok()));
-    }
-}
-
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
-            ShardedQuotient ShardedTelescoping)
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Bins)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*

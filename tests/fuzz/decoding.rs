@@ -7,8 +7,8 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter,
+    PartialKeyCuckooFilter, QuotientFilter, SipHash, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 
@@ -63,7 +63,6 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<2>, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<3>, Xxh3>>,
         read::<PartialKeyCuckooFilter<Xxh3>>,
-        read::<BroomFilter<Xxh3>>,
         read::<BinFilter<Xxh3>>,
         read::<BloomFilter<Xxh3>>,
         read::<BlockedBloomFilter<Xxh3>>,
@@ -71,8 +70,6 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<Cascade<QuotientFilter, Xxh3>>,
         read::<WhitelistFilter<Xxh3>>,
         read::<TinySet<Xxh3>>,
-        read::<Sharded<QuotientFilter<Xxh3>>>,
-        read::<Sharded<TelescopingFilter<Xxh3>>>,
     ];
     let _ = inspect(&mut &bytes[..]);
     if random.one_in(4) {

@@ -1,7 +1,7 @@
 //! Extension filters on bins in files.
 //!
 //! ```text
-//! parameters  bins, slots of a bin, bits of class and tag, growable, address generation, kept doublings
+//! parameters  bins, slots of a bin, bits of class and tag, growable
 //! section     repairs made
 //! sections    the bins, as for the plain filter, with their flags
 //! section     extensions
@@ -11,7 +11,6 @@
 use crate::KeyHasher;
 use crate::coding::{Extension, Extensions, Letters};
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, unsound};
-use crate::ground::Addresses;
 
 use super::super::persist::shape;
 use super::super::table::Table;
@@ -20,14 +19,12 @@ use super::ExtendingBins;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        let (shape, [generation, kept]) = (self.table.shape(), self.addresses.to_numbers());
+        let shape = self.table.shape();
         encoder.parameters(&[
             self.table.bins(),
             shape.slots.into(),
             shape.entry_bits().into(),
             self.growable.into(),
-            generation,
-            kept,
         ]);
         encoder.words(&[self.adaptations])?;
         self.table.encode(encoder)?;
@@ -38,7 +35,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     }
 
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [bins, slots, entry_bits, growable, generation, kept] = decoder.parameters()?;
+        let [bins, slots, entry_bits, growable] = decoder.parameters()?;
         let shape = shape(slots, entry_bits)?;
         if shape.spare == 0 {
             return Err(unsound(format!("lines of {slots} slots, which have no room for flags")));
@@ -51,9 +48,8 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let [extensions] = decoder.numbers()?;
         let words = decoder.words(extensions.saturating_mul(3))?;
         let values = values(&words, bins, slots as u32)?;
-        let addresses = Addresses::from_numbers([generation, kept])?;
         let filter = Self::new(table, hasher, capacity, flag("growable", growable)?);
-        Ok(Self { values, addresses, adaptations, ..filter })
+        Ok(Self { values, adaptations, ..filter })
     }
 }
 
