@@ -196,7 +196,15 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             }
             Layout::Ordered => self.counters.timed(view.get(Table::Data, key)).await,
         };
-        found.map_err(StoreError::Engine)
+        found.map_err(|error| self.failed(error))
+    }
+
+    /// The error of an access. A database that was closed says so, whatever the error.
+    fn failed(&self, error: E::Error) -> StoreError<E::Error> {
+        match self.engine.health() {
+            Health::Closed { fenced } => StoreError::Closed { fenced },
+            Health::Sound | Health::Broken => StoreError::Engine(error),
+        }
     }
 
     /// Whether the store has a key. Costs as much as [`get`](Self::get).

@@ -424,7 +424,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             Err(error) => {
                 self.counters.commits_in_doubt.add(1);
                 crate::events::failure("a commit failed, and was made or not", &error);
-                return Err(StoreError::Engine(error));
+                return Err(self.failed(error));
             }
         };
         (writer.unsure, writer.position, writer.keys, writer.first_row) = (false, position, keys, trimmed);
@@ -441,8 +441,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// Waits until a write lasts.
-    pub(super) async fn acknowledge(&self, receipt: E::Receipt) -> Outcome<(), E> {
-        self.counters.timed(self.engine.acknowledge(receipt)).await.map_err(StoreError::Engine)
+    pub(crate) async fn acknowledge(&self, receipt: E::Receipt) -> Outcome<(), E> {
+        self.counters.timed(self.engine.acknowledge(receipt)).await.map_err(|error| self.failed(error))
     }
 
     /// Remembers that filter and index disagree.
