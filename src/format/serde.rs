@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher,
-    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter,
+    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
+    PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {

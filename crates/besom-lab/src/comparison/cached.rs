@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use besom::{
-    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Seed,
-    Settled,
+    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote,
+    Seed, Settled,
 };
 
 use super::ensure;
