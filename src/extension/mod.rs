@@ -209,8 +209,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         on_ground!(&self.on, filter => filter.contains_digest(digest))
     }
 
-    /// On a quotient table the upper half of the digest is nearly always enough, and the hash need not compute the other one. In
-    /// the few other cases the key is hashed once more.
+    /// The upper half of the digest is nearly always enough, and the hash need not compute the other one. In the few other
+    /// cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         match &self.on {
@@ -218,7 +218,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
                 let digest = || core.hasher().digest_key(key);
                 core.contains_at(core.place(digest()), digest)
             }
-            On::Bins(bins) => bins.contains_digest(bins.hasher().digest_key(key)),
+            On::Bins(bins) => bins.contains_hashed(|| bins.hasher().digest_key(key)),
         }
     }
 

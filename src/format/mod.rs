@@ -20,7 +20,7 @@ mod kind;
 mod options;
 mod persist;
 mod save;
-#[cfg(any())]
+#[cfg(feature = "serde")]
 mod serde;
 mod source;
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
-    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter,
+    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
+    PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,12 +69,10 @@ as_bytes! {
     [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,
     [H: KeyHasher] BloomFilter<H>,
-    [H: KeyHasher] BroomFilter<H>,
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,
     [H: KeyHasher] QuotientFilter<H>,
-    [F: Persist + Clone] Sharded<F>,
     [H: KeyHasher] TelescopingFilter<H>,
     [H: KeyHasher] TinySet<H>,
     [H: KeyHasher] UncompressedTelescopingFilter<H>,

@@ -119,8 +119,15 @@ impl<H: KeyHasher> ExtendingBins<H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
-        let (place, line) = self.table.place_and_line(digest);
-        self.table.ask_flagged(line, place, |found| self.answer(found, || digest))
+        self.contains_hashed(|| digest)
+    }
+
+    /// The upper half of the digest is nearly always enough, and need be all that is computed: in the few other cases the key is
+    /// hashed once more.
+    #[inline(always)]
+    pub(crate) fn contains_hashed(&self, digest: impl Fn() -> Digest) -> bool {
+        let (place, line) = self.table.place_and_line(digest());
+        self.table.ask_flagged(line, place, |found| self.answer(found, digest))
     }
 
     /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match; they lead

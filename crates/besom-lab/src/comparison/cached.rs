@@ -1,10 +1,12 @@
 //! The simplest way to adapt: remember the latest false positives, and answer "absent" for these.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use besom::{
-    Adaptation, AnyRemoteError, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Resync, Seed,
+    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote,
+    Seed, Settled,
 };
 
 use super::ensure;
@@ -144,8 +146,13 @@ impl DynFilter for Cached {
         self.filter.verify_remote(remote)
     }
 
-    fn resync(&mut self, addresses: &[u64], remote: DynRemote<'_>) -> Result<Resync, DynFilterError> {
-        self.filter.resync(addresses, remote)
+    fn settle(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
+        remote: DynRemote<'_>,
+    ) -> Result<Settled, DynFilterError> {
+        self.filter.settle(addresses, authority, remote)
     }
 
     fn is_adaptive(&self) -> bool {
