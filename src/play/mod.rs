@@ -29,6 +29,7 @@
 //!             remote.apply(&play.group())?;
 //!             play.committed();
 //!         }
+//!         Step::Beyond => unreachable!("a telescoping filter makes one group"),
 //!         Step::Done(inserted) => break inserted,
 //!     }
 //! };
@@ -58,6 +59,9 @@ pub enum Step<T> {
     Needs(RangeInclusive<u64>),
     /// Its [group](Play::group) of changes has to be made now. The filter is unchanged.
     Commit,
+    /// It makes more than one group, as a rehash does: run it on a copy of the filter with the remote itself, and put the copy
+    /// in the filter's place. A group that was committed does no harm, as changes are idempotent. The filter is unchanged.
+    Beyond,
     /// It is done.
     Done(T),
 }
@@ -139,8 +143,7 @@ impl Play {
     ///
     /// # Errors
     ///
-    /// What the operation says. [`AdaptiveError::Inconsistent`] as well if the filter was changed between [`Step::Commit`] and
-    /// this step, so that other changes would be needed than those that were made.
+    /// What the operation says.
     pub fn step<F, O: Operation<F>>(
         &mut self,
         filter: &mut F,
@@ -161,7 +164,7 @@ impl Play {
                 Ok(Step::Needs(first..=last))
             }
             Pause::Commit => Ok(Step::Commit),
-            Pause::Differs(address) => Err(AdaptiveError::Inconsistent { address, expected: 0, found: 0 }),
+            Pause::Differs => Ok(Step::Beyond),
         }
     }
 
@@ -178,7 +181,7 @@ impl Play {
         match self.mode {
             Mode::Made => match self.group.iter().map(OwnedChange::as_change).eq(changes.iter().copied()) {
                 true => Ok(()),
-                false => Err(Pause::Differs(changes.first().map_or(0, address))),
+                false => Err(Pause::Differs),
             },
             Mode::Pausing => {
                 self.group.clear();
@@ -206,8 +209,8 @@ enum Pause {
     Needs(u64, u64),
     #[error("the changes have not been made yet")]
     Commit,
-    #[error("other changes were made than these, at address {0}")]
-    Differs(u64),
+    #[error("other changes were made than these")]
+    Differs,
 }
 
 /// The remote of a run.
@@ -227,12 +230,6 @@ impl Remote for Stage<'_> {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Pause> {
         self.0.apply(changes)
-    }
-}
-
-fn address(change: &Change<'_>) -> u64 {
-    match *change {
-        Change::Insert { address, .. } | Change::Remove { address, .. } => address,
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use besom::{BuildError, KeyHasher, Seed};
 
 use super::build::SAMPLES;
-use super::settle::{entries, last_entry};
+use super::settle::entries;
 use super::state::State;
 use super::{Maker, Outcome, SnapshotTime, Store, StoreFilter, Writer};
 use crate::engine::{Durability, Engine, KeyRange, Table, View, Write};
@@ -224,11 +224,6 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         writer.logged_from = F::HASH_ADDRESSED.then_some(number);
         *super::lock(&self.last_snapshot) = Some(SnapshotTime { at: Instant::now(), number });
         Ok(Ok(if commits == 0 { Opening::Snapshot } else { Opening::CaughtUp { commits } }))
-    }
-
-    /// Looks again at the state that the database is in, as somebody else may have written.
-    pub(crate) async fn position_in(view: &E::View) -> Outcome<Position, E> {
-        Ok(last_entry::<E>(view).await?.0)
     }
 }
 

@@ -121,7 +121,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     Played::Done(adaptation) => {
                         return Ok(End::of(adaptation, state.filter.contains_digest(digest)));
                     }
-                    Played::Commit => return Ok(End::Writes),
+                    Played::Commit | Played::Beyond => return Ok(End::Writes),
                     Played::Needs(range) => needed = Some(range),
                 }
             }
@@ -143,6 +143,15 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     if !self.fetch(&view, range.clone(), &mut play).await? {
                         return Err(StoreError::Inconsistent { address: *range.start() });
                     }
+                }
+                Played::Beyond => {
+                    let copied = key.to_vec();
+                    let live = self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
+                    let committed =
+                        self.commit(&mut writer, index_writes(&live.group), (0, 0), &[], Durability::Buffered).await;
+                    self.write_state().lost |= committed.is_err();
+                    committed?;
+                    return Ok(End::Repaired);
                 }
                 Played::Commit => {
                     let writes = index_writes(&play.group().iter().map(Into::into).collect::<Vec<_>>());

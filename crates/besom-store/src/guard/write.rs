@@ -326,7 +326,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 let fetched = match step {
                     None => false,
                     Some(step) => match step.map_err(|error| of_filter(error, |never| match never {}))? {
-                        Played::Done(_) | Played::Commit => break,
+                        Played::Done(_) => break,
+                        Played::Commit | Played::Beyond => false,
                         Played::Needs(range) => self.fetch(&view, range, &mut play).await?,
                     },
                 };
@@ -372,7 +373,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             let step = play.step(&mut self.write_state().filter, &RemoveStored(key));
             match step.map_err(|error| of_filter(error, |never| match never {}))? {
                 Played::Done(done) => return Ok(done),
-                Played::Commit => return Ok(false),
+                Played::Commit | Played::Beyond => return Ok(false),
                 Played::Needs(range) => {
                     let view = match &mut view {
                         Some(view) => view,

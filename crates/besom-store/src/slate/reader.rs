@@ -170,7 +170,7 @@ impl<F: StoreFilter> SlateReader<F> {
                 Ok(Step::Needs(range)) => needed = Some(range),
                 Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => return Ok(Some(false)),
                 Ok(Step::Done(_)) => return Ok(Some(true)),
-                Ok(Step::Commit) | Err(_) => return Ok(None),
+                Ok(Step::Commit | Step::Beyond) | Err(_) => return Ok(None),
             }
         }
     }

@@ -6,7 +6,7 @@ use std::thread::ScopedJoinHandle;
 
 use crate::common::{Directory, Model, check};
 use besom::testing::Random;
-use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{AdaptiveBloomFilter, BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, RedbStore, StoreFilter};
 
 const KEYS: u64 = 256;
@@ -157,5 +157,14 @@ fn eight_threads_on_an_extension_filter() {
         Layout::Hashed,
         |_, seed| ExtensionFilter::builder().capacity(16).seed(seed).false_positive_rate(0.1).growable().build(),
         writes(140),
+    );
+}
+
+#[test]
+fn eight_threads_on_a_cascade() {
+    play(
+        Layout::Ordered,
+        |_, seed| AdaptiveBloomFilter::builder().capacity(500).false_positive_rate(0.1).seed(seed).build(),
+        writes(100),
     );
 }

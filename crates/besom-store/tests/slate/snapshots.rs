@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use besom::format::Persist;
-use besom::{BuildError, ExtensionFilter, Filter, Seed, TelescopingFilter};
+use besom::{BuildError, CuckooingFilter, ExtensionFilter, Filter, Seed, TelescopingFilter};
 use besom_store::slate::slatedb::admin::AdminBuilder;
 use besom_store::slate::slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
@@ -202,6 +202,30 @@ fn what_is_no_store_is_refused_and_left_alone() {
         db.close().await.unwrap();
         let refused = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap_err();
         assert!(matches!(refused, StoreError::OtherFormat { found: 9, known: 2, .. }), "{refused}");
+    });
+}
+
+#[test]
+fn another_kind_of_filter_takes_over() {
+    run(async {
+        let bucket = Arc::new(InMemory::new());
+        closed(&bucket).await;
+        let make = |_, seed| CuckooingFilter::builder().capacity(400).seed(seed).build();
+        let store = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap();
+        assert!(matches!(store.opening(), Opening::Built { keys: 300, .. }), "{:?}", store.opening());
+        holds(&store, 300).await;
+        // Its repairs are written. Readers cannot do that, but go on.
+        store.publish().await.unwrap();
+        let reader = SlateReader::<CuckooingFilter>::open("db", bucket.clone(), buffered()).await.unwrap();
+        for key in 1000..9000_u32 {
+            assert_eq!(store.get(&key.to_le_bytes()).await.unwrap(), None);
+            assert_eq!(reader.get(&key.to_le_bytes()).await.unwrap(), None);
+        }
+        for key in 0..300_u32 {
+            assert!(reader.get(&key.to_le_bytes()).await.unwrap().is_some());
+        }
+        assert!(store.metrics().adaptations > 0 && reader.metrics().failed_adaptations > 0);
+        holds(&store, 300).await;
     });
 }
 

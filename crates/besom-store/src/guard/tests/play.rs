@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::testing::Random;
-use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{AdaptiveBloomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter};
 
 use super::faulty::{Dice, FaultError, Faulty};
 use crate::batch::Step;
@@ -244,4 +244,17 @@ fn extension_merged() {
     run(Layout::Hashed, |_, seed| {
         ExtensionFilter::builder().capacity(4).seed(seed).false_positive_rate(0.2).growable().build()
     });
+}
+
+/// Filters that choose the addresses of their keys, in an index of their own; and cascades.
+#[test]
+fn others_in_both_layouts() {
+    for layout in [Layout::Hashed, Layout::Ordered] {
+        run(layout, |_, seed: Seed| {
+            CuckooingFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build()
+        });
+        run(layout, |_, seed: Seed| {
+            AdaptiveBloomFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build()
+        });
+    }
 }
