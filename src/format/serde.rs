@@ -10,8 +10,8 @@ use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
     BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
-    WhitelistFilter,
+    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
+    UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {

@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use crate::play::OwnedChange;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, KeyHasher, MemoryRemote, RebuildError, Remote,
-    Settled,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, KeyHasher, MemoryRemote, RebuildError,
+    Remote, Settled,
 };
 
 pub use dictionary::{Dictionary, MemoryDictionary};

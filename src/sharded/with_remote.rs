@@ -304,7 +304,9 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
                 }
                 Ok(Step::Commit) => self.commit(shard, &mut doubts, full)?,
                 Ok(Step::Beyond) => break,
-                Err(error) => return Err(shared_address::<F, _, _>(shard, error, |never| match never {}).into()),
+                Err(error) => {
+                    return Err(shared_address::<F, _, _>(shard, error, |never| match never {}).into());
+                }
             }
         }
         let output = self.copied(shard, operation, &mut doubts)?;

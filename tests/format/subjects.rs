@@ -7,8 +7,8 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
     Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Ground, Growable,
-    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove,
-    Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Sharded,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.

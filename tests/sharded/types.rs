@@ -32,15 +32,26 @@ fn every_public_type_goes_to_other_threads_and_is_shared_by_them() {
     shared::<(Sharded<QuotientFilter>, ShardedError<FullError>)>();
     shared::<WithRemote<'_, TelescopingFilter, &Mutex<MemoryRemote>>>();
     shared::<(MemoryRemote, Change<'_>, AnyRemote<MemoryRemote>, AnyRemoteError)>();
-    shared::<(
-        Guard<TelescopingFilter, MemoryDictionary<u64>>,
-        GuardError<FullError, FullError>,
-        GuardStats,
-    )>();
+    shared::<(Guard<TelescopingFilter, MemoryDictionary<u64>>, GuardError<FullError, FullError>, GuardStats)>(
+    );
     shared::<(BuildError, FullError, MergeError, AdaptiveError<FullError>, InvariantError, InsertManyError)>(
     );
     shared::<(RebuildError<FullError, FullError>, DynFilterError, RemovalDisabled, IsaError)>();
-    shared::<(Adaptation, FilterStats, Settled, Authority, play::Play, play::Evidence, Overflow, Isa, HashKind, Digest, Seed, SipHash, Xxh3)>();
+    shared::<(
+        Adaptation,
+        FilterStats,
+        Settled,
+        Authority,
+        play::Play,
+        play::Evidence,
+        Overflow,
+        Isa,
+        HashKind,
+        Digest,
+        Seed,
+        SipHash,
+        Xxh3,
+    )>();
     shared::<(format::FormatError, format::Header, format::Kind, format::UnknownKind, format::Region)>();
     shared::<(format::ReadOptions, format::WriteOptions)>();
     shared::<(testing::Random, testing::Damage, testing::Faults, testing::Faulty<MemoryRemote>)>();

@@ -10,7 +10,9 @@
 use std::error::Error;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use besom::{Adaptive, Dictionary, Filter, Guard, KeyHasher, Seed, StoreIndex, TelescopingFilter, Visit, Xxh3};
+use besom::{
+    Adaptive, Dictionary, Filter, Guard, KeyHasher, Seed, StoreIndex, TelescopingFilter, Visit, Xxh3,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// The seed of the column. It is part of the data: keep it with the table.
@@ -22,7 +24,11 @@ fn column(hi: u64) -> i64 {
 }
 
 /// The keys of a range of hashes, in the order of hashes and then of bytes: all that a filter asks of a table.
-fn in_range(connection: &Connection, hashes: RangeInclusive<u64>, visit: &mut Visit<'_>) -> rusqlite::Result<()> {
+fn in_range(
+    connection: &Connection,
+    hashes: RangeInclusive<u64>,
+    visit: &mut Visit<'_>,
+) -> rusqlite::Result<()> {
     let mut names = connection
         .prepare_cached("SELECT hash, name FROM people WHERE hash BETWEEN ? AND ? ORDER BY hash, name")?;
     let mut rows = names.query([column(*hashes.start()), column(*hashes.end())])?;

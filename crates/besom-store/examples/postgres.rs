@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use besom::{Adaptive, Dictionary, Filter, Guard, KeyHasher, Seed, StoreIndex, TelescopingFilter, Visit, Xxh3};
+use besom::{
+    Adaptive, Dictionary, Filter, Guard, KeyHasher, Seed, StoreIndex, TelescopingFilter, Visit, Xxh3,
+};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, NoTls};
 
@@ -149,7 +151,9 @@ fn connect(server: &Server) -> Result<Client, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Some(server) = start()? else {
-        println!("!! NOT SHOWN: there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)");
+        println!(
+            "!! NOT SHOWN: there is no PostgreSQL server on this machine (Debian: apt-get install postgresql)"
+        );
         return Ok(());
     };
     let client = RefCell::new(connect(&server)?);

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use besom::testing::Random;
 use besom::{BuildError, ExtensionFilter, Ground, KeyHasher, Seed, TelescopingFilter, Xxh3};
+use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
@@ -25,7 +26,6 @@ use besom_store::slate::slatedb::object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as Answer,
 };
-use besom_store::slate::slatedb::Db;
 use besom_store::slate::{SlateOptions, SlateStore};
 use besom_store::{Batch, Durability, Options, StoreFilter};
 use futures_util::stream::BoxStream;

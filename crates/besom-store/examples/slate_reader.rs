@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use besom::TelescopingFilter;
+use besom_store::Batch;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::object_store::ObjectStore;
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
-use besom_store::Batch;
 use besom_store::slate::{SlateOptions, SlateReader, SlateStore};
 
 fn bucket(folder: &str) -> Result<Arc<dyn ObjectStore>, Box<dyn Error>> {

@@ -67,7 +67,9 @@ impl View for MemoryView {
         visit: &mut VisitRow<'_>,
     ) -> Result<(), Infallible> {
         let inside = |key: &Vec<u8>| range.to.as_ref().is_none_or(|to| key < to);
-        for ((_, key), value) in self.0.range((table, range.from)..).take_while(|((of, key), _)| *of == table && inside(key)) {
+        for ((_, key), value) in
+            self.0.range((table, range.from)..).take_while(|((of, key), _)| *of == table && inside(key))
+        {
             if visit(key, value).is_break() {
                 break;
             }

@@ -122,7 +122,10 @@ impl Counts {
         Ok(counts)
     }
 
-    fn judge<E: std::error::Error + Send + Sync + 'static>(&self, counted: u64) -> Result<(), VerifyError<E>> {
+    fn judge<E: std::error::Error + Send + Sync + 'static>(
+        &self,
+        counted: u64,
+    ) -> Result<(), VerifyError<E>> {
         let Self { stored, misplaced, unindexed, indexed } = *self;
         if misplaced == 0 && unindexed == 0 && indexed == stored && counted == stored {
             return Ok(());

@@ -206,11 +206,7 @@ impl Building {
 }
 
 /// Fills an empty filter from an index in the order of hashes.
-fn fill<F: StoreFilter, E: Engine>(
-    mut filter: F,
-    live: &Live<E>,
-    progress: &mut Building,
-) -> Outcome<F, E> {
+fn fill<F: StoreFilter, E: Engine>(mut filter: F, live: &Live<E>, progress: &mut Building) -> Outcome<F, E> {
     let mut failed = None;
     let filled = live.rows(live.table, KeyRange::default(), |row| {
         let Some((hi, key)) = rows::parts(row) else { return ControlFlow::Continue(()) };

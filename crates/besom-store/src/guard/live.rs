@@ -135,8 +135,7 @@ impl<E: Engine> Remote for Live<E> {
         let range = rows::rows(&addresses);
         let pending = self.pending.range(range.from.clone()..);
         let to = range.to.clone();
-        let mut pending =
-            pending.take_while(|(row, _)| to.as_ref().is_none_or(|to| *row < to)).peekable();
+        let mut pending = pending.take_while(|(row, _)| to.as_ref().is_none_or(|to| *row < to)).peekable();
         let mut visit = |row: &[u8]| match rows::parts(row) {
             Some((address, key)) => visit(address, key),
             None => ControlFlow::Continue(()),

@@ -191,9 +191,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     async fn look_up(&self, key: &[u8], digest: Digest) -> Outcome<Option<E::Value>, E> {
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let found = match self.header.layout {
-            Layout::Hashed => {
-                self.counters.timed(view.get(Table::Data, &rows::row(digest.hi, key))).await
-            }
+            Layout::Hashed => self.counters.timed(view.get(Table::Data, &rows::row(digest.hi, key))).await,
             Layout::Ordered => self.counters.timed(view.get(Table::Data, key)).await,
         };
         found.map_err(|error| self.failed(error))

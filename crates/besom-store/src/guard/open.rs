@@ -19,10 +19,7 @@ use crate::{Layout, Opening, Options, SnapshotRefused, StoreError, rows};
 pub(crate) trait Snapshots<F> {
     /// The filter of the snapshot with one of these names, the last one if there are several, and its name; `None` if there is
     /// none at all.
-    fn find(
-        &self,
-        names: &[u64],
-    ) -> impl Future<Output = Result<Option<(F, u64)>, SnapshotRefused>> + Send;
+    fn find(&self, names: &[u64]) -> impl Future<Output = Result<Option<(F, u64)>, SnapshotRefused>> + Send;
 }
 
 /// No snapshots.
@@ -125,7 +122,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let Some(found) = found else {
             // A new store. What is in its header is durable before anything else is written.
             let header = Write { table: Table::State, key: Vec::new(), value: Some(self.header.encode()) };
-            let receipt = self.engine.write(vec![header], Durability::Durable).await.map_err(StoreError::Engine)?;
+            let receipt =
+                self.engine.write(vec![header], Durability::Durable).await.map_err(StoreError::Engine)?;
             self.acknowledge(receipt).await?;
             return Ok(self);
         };

@@ -146,9 +146,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 }
                 Played::Beyond => {
                     let copied = key.to_vec();
-                    let live = self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
-                    let committed =
-                        self.commit(&mut writer, index_writes(&live.group), (0, 0), &[], Durability::Buffered).await;
+                    let live =
+                        self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
+                    let committed = self
+                        .commit(&mut writer, index_writes(&live.group), (0, 0), &[], Durability::Buffered)
+                        .await;
                     self.write_state().lost |= committed.is_err();
                     committed?;
                     return Ok(End::Repaired);

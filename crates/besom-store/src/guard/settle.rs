@@ -135,7 +135,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             let step = play.step(&mut self.write_state().filter, &settle);
             match step.map_err(|error| of_filter(error, |never| match never {})) {
                 Ok(Played::Done(Settled::Agreed)) => return Ok(true),
-                Ok(Played::Done(_) | Played::Commit | Played::Beyond) | Err(StoreError::Full(_) | StoreError::Inconsistent { .. }) => {
+                Ok(Played::Done(_) | Played::Commit | Played::Beyond)
+                | Err(StoreError::Full(_) | StoreError::Inconsistent { .. }) => {
                     return Ok(false);
                 }
                 Ok(Played::Needs(range)) => needed = range,

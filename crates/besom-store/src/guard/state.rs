@@ -127,7 +127,12 @@ impl Changes {
         let active = self.active.partition_point(|hash| hash < hashes.start());
         stamp >= self.forgotten
             && self.active.get(active).is_none_or(|hash| hash > hashes.end())
-            && !self.recent.iter().rev().take_while(|(count, _)| *count > stamp).any(|(_, hash)| hashes.contains(hash))
+            && !self
+                .recent
+                .iter()
+                .rev()
+                .take_while(|(count, _)| *count > stamp)
+                .any(|(_, hash)| hashes.contains(hash))
     }
 }
 

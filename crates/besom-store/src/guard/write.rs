@@ -132,7 +132,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         self.acknowledge(receipt).await
     }
 
-    async fn write_steps(&self, steps: Vec<Step>, durability: Durability) -> Outcome<Vec<Looked<E::Value>>, E> {
+    async fn write_steps(
+        &self,
+        steps: Vec<Step>,
+        durability: Durability,
+    ) -> Outcome<Vec<Looked<E::Value>>, E> {
         self.is_blind()?;
         let ops = self.operations(steps)?;
         let stamp = self.read_state().changes.stamp();
@@ -321,7 +325,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 let step = {
                     let mut state = self.write_state();
                     // Growth reads everything.
-                    if full(&state.filter) { None } else { Some(play.step(&mut state.filter, &Insert(&op.key))) }
+                    if full(&state.filter) {
+                        None
+                    } else {
+                        Some(play.step(&mut state.filter, &Insert(&op.key)))
+                    }
                 };
                 let fetched = match step {
                     None => false,
@@ -461,11 +469,8 @@ pub(super) fn index_writes(group: &[OwnedChange]) -> Vec<Write> {
     for change in group {
         last.insert(rows::row(change.address, &change.key), change.inserts);
     }
-    let write = |(key, inserts): (Vec<u8>, bool)| Write {
-        table: Table::Index,
-        key,
-        value: inserts.then(Vec::new),
-    };
+    let write =
+        |(key, inserts): (Vec<u8>, bool)| Write { table: Table::Index, key, value: inserts.then(Vec::new) };
     last.into_iter().map(write).collect()
 }
 

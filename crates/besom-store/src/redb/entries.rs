@@ -5,10 +5,10 @@ use std::ops::Bound;
 
 use ::redb::{Error, OwnedRange};
 
-use super::engine::{Broken, RedbView};
 use super::DATA;
-use crate::guard::key_of;
+use super::engine::{Broken, RedbView};
 use crate::Layout;
+use crate::guard::key_of;
 
 /// The keys of a store and their values, as they were when it was asked for them.
 ///
@@ -34,9 +34,8 @@ impl Entries {
         layout: Layout,
         range: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Result<Self, Error> {
-        let rows = view
-            .health
-            .checked(|| Ok(view.transaction.open_table(DATA)?.range_owned::<&[u8]>(range)?))?;
+        let rows =
+            view.health.checked(|| Ok(view.transaction.open_table(DATA)?.range_owned::<&[u8]>(range)?))?;
         Ok(Self { rows, layout, health: view.health.clone(), over: false })
     }
 

@@ -127,9 +127,7 @@ impl<F: StoreFilter> SlateReader<F> {
             return Ok(None);
         };
         let found = match view.header.layout {
-            Layout::Hashed => {
-                self.counters.timed(view.db.get(Table::Data, &rows::row(digest.hi, key))).await
-            }
+            Layout::Hashed => self.counters.timed(view.db.get(Table::Data, &rows::row(digest.hi, key))).await,
             Layout::Ordered => self.counters.timed(view.db.get(Table::Data, key)).await,
         };
         let found = found.map_err(StoreError::Engine)?;
@@ -168,7 +166,9 @@ impl<F: StoreFilter> SlateReader<F> {
             }
             match view.filter_write(|filter| play.step(filter, &Adapt(key))) {
                 Ok(Step::Needs(range)) => needed = Some(range),
-                Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => return Ok(Some(false)),
+                Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => {
+                    return Ok(Some(false));
+                }
                 Ok(Step::Done(_)) => return Ok(Some(true)),
                 Ok(Step::Commit | Step::Beyond) | Err(_) => return Ok(None),
             }

@@ -158,8 +158,10 @@ impl<F: StoreFilter> SlateStore<F> {
         let (checkpoint, (filter, position, receipt)) = {
             let mut writer = self.store.writer.lock().await;
             let copy = self.store.copy_durably(&mut writer).await?;
-            let options =
-                CheckpointOptions { name: Some(format!("{CHECKPOINT}{epoch}")), ..CheckpointOptions::default() };
+            let options = CheckpointOptions {
+                name: Some(format!("{CHECKPOINT}{epoch}")),
+                ..CheckpointOptions::default()
+            };
             // It has what was written before, and nothing of what is written after: nobody writes now.
             let checkpoint = db.begin_checkpoint(CheckpointScope::All, &options).await.map_err(database)?;
             (checkpoint, copy)

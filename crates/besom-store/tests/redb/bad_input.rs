@@ -98,8 +98,11 @@ fn a_file_of_somebody_else_is_never_touched() {
         check(&store, &model);
         assert_eq!(fs::read(&mine).unwrap(), bytes);
     }
-    let same = [path.clone(), directory.file("./store.redb"), directory.file("../").join(
-        path.parent().unwrap().file_name().unwrap()).join("store.redb")];
+    let same = [
+        path.clone(),
+        directory.file("./store.redb"),
+        directory.file("../").join(path.parent().unwrap().file_name().unwrap()).join("store.redb"),
+    ];
     for own in same {
         let error = RedbStore::builder().snapshot_path(own).open(&path, make).unwrap_err();
         assert!(matches!(error, StoreError::SnapshotIsStore { .. }), "{error}");
@@ -286,7 +289,10 @@ fn a_foreign_snapshot_is_refused() {
     drop(store);
     let (_, header) =
         TelescopingFilter::<besom::Xxh3>::load(snapshot_of(&path), &ReadOptions::new()).unwrap();
-    make(1, Seed::from(1_u64)).unwrap().save(snapshot_of(&path), &WriteOptions::new().generation(header.generation)).unwrap();
+    make(1, Seed::from(1_u64))
+        .unwrap()
+        .save(snapshot_of(&path), &WriteOptions::new().generation(header.generation))
+        .unwrap();
     assert!(refusal(&path, &model).contains("0 keys and the store 50"));
 }
 

@@ -100,9 +100,7 @@ fn with_store(kind: u64, path: &Path, act: &mut impl Act) {
     match kind {
         0 => act.act(
             builder
-                .open(path, |_, seed| {
-                    TelescopingFilter::builder().capacity(4).seed(seed).growable().build()
-                })
+                .open(path, |_, seed| TelescopingFilter::builder().capacity(4).seed(seed).growable().build())
                 .unwrap(),
         ),
         _ => act.act(

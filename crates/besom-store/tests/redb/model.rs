@@ -156,7 +156,8 @@ fn cuckooing_with_addresses_of_its_own() {
 
 #[test]
 fn cascades_in_both_layouts() {
-    let make = |_, seed| AdaptiveBloomFilter::builder().capacity(300).false_positive_rate(0.1).seed(seed).build();
+    let make =
+        |_, seed| AdaptiveBloomFilter::builder().capacity(300).false_positive_rate(0.1).seed(seed).build();
     for layout in [Layout::Hashed, Layout::Ordered] {
         Play::new(layout, 150, make).run(rounds(15));
     }

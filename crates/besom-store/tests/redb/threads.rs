@@ -145,7 +145,14 @@ fn eight_threads_on_a_telescoping_filter() {
     for layout in [Layout::Hashed, Layout::Ordered] {
         play(
             layout,
-            |_, seed| TelescopingFilter::builder().capacity(16).seed(seed).false_positive_rate(0.1).growable().build(),
+            |_, seed| {
+                TelescopingFilter::builder()
+                    .capacity(16)
+                    .seed(seed)
+                    .false_positive_rate(0.1)
+                    .growable()
+                    .build()
+            },
             writes(250),
         );
     }
@@ -155,7 +162,9 @@ fn eight_threads_on_a_telescoping_filter() {
 fn eight_threads_on_an_extension_filter() {
     play(
         Layout::Hashed,
-        |_, seed| ExtensionFilter::builder().capacity(16).seed(seed).false_positive_rate(0.1).growable().build(),
+        |_, seed| {
+            ExtensionFilter::builder().capacity(16).seed(seed).false_positive_rate(0.1).growable().build()
+        },
         writes(140),
     );
 }

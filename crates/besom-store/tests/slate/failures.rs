@@ -95,9 +95,7 @@ fn a_bucket_that_fails_before_or_after_acting_loses_nothing() {
         for round in 0..rounds {
             bucket.fail(0, 0);
             let store =
-                Store::open("db", bucket.clone(), make, failing(u32::from(random.one_in(6))))
-                    .await
-                    .unwrap();
+                Store::open("db", bucket.clone(), make, failing(u32::from(random.one_in(6)))).await.unwrap();
             let found = stored(&store).await;
             assert!(states.contains(&found), "neither what was acknowledged nor what was under way");
             store.verify().await.unwrap();

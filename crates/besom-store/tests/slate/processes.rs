@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use besom::{BuildError, Seed, TelescopingFilter};
 use besom::testing::Random;
+use besom::{BuildError, Seed, TelescopingFilter};
 use besom_store::slate::slatedb::object_store::ObjectStore;
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
 use besom_store::slate::{SlateError, SlateFailure, SlateReader, SlateStore};

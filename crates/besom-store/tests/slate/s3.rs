@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use besom::{BuildError, Seed, TelescopingFilter};
 use besom::testing::Random;
+use besom::{BuildError, Seed, TelescopingFilter};
 use besom_store::slate::{SlateReader, SlateStore};
 use besom_store::{Durability, Opening, Options, StoreError};
 use hyper::service::service_fn;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use besom::format::Persist;
 use besom::{BuildError, CuckooingFilter, ExtensionFilter, Filter, Seed, TelescopingFilter};
+use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::admin::AdminBuilder;
 use besom_store::slate::slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
 use besom_store::slate::slatedb::object_store::path::Path;
 use besom_store::slate::slatedb::object_store::{ObjectStore, ObjectStoreExt};
-use besom_store::slate::slatedb::Db;
 use besom_store::slate::{SlateFailure, SlateOptions, SlateReader, SlateStore};
 use besom_store::{Batch, Durability, Opening, Options, SnapshotRefused, StoreError, StoreFilter};
 
@@ -65,7 +65,8 @@ fn a_matching_snapshot_is_loaded_with_its_repairs() {
         let bucket = Arc::new(InMemory::new());
         let store = open(&bucket).await;
         fill(&store, 0..300).await;
-        let passed: Vec<u32> = (1000..9000).filter(|key: &u32| store.may_contain_key(&key.to_le_bytes())).collect();
+        let passed: Vec<u32> =
+            (1000..9000).filter(|key: &u32| store.may_contain_key(&key.to_le_bytes())).collect();
         assert!(passed.len() > 5);
         for key in &passed {
             assert_eq!(store.get(&key.to_le_bytes()).await.unwrap(), None);
@@ -115,7 +116,8 @@ fn the_snapshot_of_a_fork_is_refused() {
             original.put(&path, bytes.into()).await.unwrap();
         }
         let store = open(&original).await;
-        let Opening::Built { keys: 350, refused: Some(SnapshotRefused::Foreign), .. } = store.opening() else {
+        let Opening::Built { keys: 350, refused: Some(SnapshotRefused::Foreign), .. } = store.opening()
+        else {
             panic!("{:?}", store.opening())
         };
         holds(&store, 300).await;
@@ -268,7 +270,8 @@ fn a_reader_repairs_without_writing_and_follows() {
         fill(&store, 300..400).await;
         store.remove(&0_u32.to_le_bytes()).await.unwrap();
         let puts = counted.puts.load(std::sync::atomic::Ordering::Relaxed);
-        let passed: Vec<u32> = (1000..9000).filter(|key: &u32| reader.may_contain_key(&key.to_le_bytes())).collect();
+        let passed: Vec<u32> =
+            (1000..9000).filter(|key: &u32| reader.may_contain_key(&key.to_le_bytes())).collect();
         for key in &passed {
             assert_eq!(reader.get(&key.to_le_bytes()).await.unwrap(), None);
         }

@@ -98,8 +98,9 @@ impl StorageBackend for Disk {
 fn open(disk: &Disk, layout: Layout, seed: u64) -> RedbStore<TelescopingFilter> {
     let disk = disk.clone();
     let opener = Box::new(move || Builder::new().create_with_backend(disk.clone()));
-    let make =
-        move |keys: usize, _| TelescopingFilter::builder().capacity(keys.max(4)).seed(seed).growable().build();
+    let make = move |keys: usize, _| {
+        TelescopingFilter::builder().capacity(keys.max(4)).seed(seed).growable().build()
+    };
     let builder = RedbStore::builder().layout(layout).snapshot_path("no/such/directory/snapshot");
     builder.open_with(Path::new("disk"), opener, Arc::new(make)).unwrap()
 }
@@ -195,9 +196,7 @@ fn play(layout: Layout, seed: u64, one_in: u64, room: Option<usize>) -> u64 {
             let certain =
                 play.since.iter().all(|model| model.contains_key(&key)) && play.now.contains_key(&key);
             assert!(!certain || play.store.may_contain_key(&key));
-            if play.store.metrics().reopenings > 0
-                || play.store.store.engine.health() == Health::Broken
-            {
+            if play.store.metrics().reopenings > 0 || play.store.store.engine.health() == Health::Broken {
                 break;
             }
         }

@@ -205,7 +205,8 @@ pub(super) fn run<F: StoreFilter>(layout: Layout, make: Make<F>) {
 /// While a writer waits for the database nobody else does: keys are found and rejected, and repairs wait for its end.
 #[test]
 fn readers_do_not_wait_for_a_commit() {
-    let make = |_, _: Seed| TelescopingFilter::builder().capacity(60).false_positive_rate(0.2).seed(3_u64).build();
+    let make =
+        |_, _: Seed| TelescopingFilter::builder().capacity(60).false_positive_rate(0.2).seed(3_u64).build();
     for layout in [Layout::Hashed, Layout::Ordered] {
         let play = Play::new(layout, 1, make);
         let guarded = &play.guarded;
@@ -234,7 +235,9 @@ fn readers_do_not_wait_for_a_commit() {
 
 #[test]
 fn telescoping_in_both_layouts() {
-    let make = |_, seed: Seed| TelescopingFilter::builder().capacity(4).false_positive_rate(0.2).seed(seed).growable().build();
+    let make = |_, seed: Seed| {
+        TelescopingFilter::builder().capacity(4).false_positive_rate(0.2).seed(seed).growable().build()
+    };
     run(Layout::Ordered, make);
     run(Layout::Hashed, make);
 }
