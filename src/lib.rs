@@ -36,6 +36,7 @@
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | any of them, shared by threads | [`Sharded`] |
+//! | operations in steps, for stores that are awaited | [`play`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | exact lists: known keys that must be rejected | [`exact`] |
@@ -74,8 +75,6 @@ pub mod broom;
 mod cascade;
 mod coding;
 pub mod cuckoo;
-#[path = "guard/dictionary.rs"]
-mod dictionary;
 mod digest_set;
 mod error;
 pub mod exact;
@@ -84,15 +83,14 @@ mod filter;
 pub mod format;
 pub mod game;
 mod ground;
-#[cfg(any())]
 mod guard;
 mod hash;
 mod hash_string;
 mod key;
 mod parallel;
+pub mod play;
 mod quotient;
 mod remote;
-#[cfg(any())]
 mod sharded;
 mod telescoping;
 pub mod testing;
@@ -108,7 +106,6 @@ pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, Lev
 pub use cuckoo::{
     CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
-pub use dictionary::{Dictionary, MemoryDictionary};
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
@@ -117,13 +114,11 @@ pub use filter::{
     Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use ground::Ground;
-#[cfg(any())]
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
-#[cfg(any())]
 pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,

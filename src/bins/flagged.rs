@@ -38,13 +38,6 @@ impl Items {
         self.0.partition_point(|&item| item < entry)..self.0.partition_point(|&item| item <= entry)
     }
 
-    /// The ranks of the items of a class, whose tags have so many bits.
-    pub(super) fn of_class(&self, class: u32, tag_bits: u32) -> Range<usize> {
-        let class_of = |item: &Entry| item.0 >> tag_bits;
-        self.0.partition_point(|item| class_of(item) < class)
-            ..self.0.partition_point(|item| class_of(item) <= class)
-    }
-
     /// The item of a rank.
     pub(crate) fn get(&self, rank: usize) -> Entry {
         self.0[rank]

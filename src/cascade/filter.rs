@@ -167,6 +167,8 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
 }
 
 impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
+    const HASH_ADDRESSED: bool = true;
+
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,

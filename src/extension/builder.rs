@@ -57,8 +57,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, and for filters with
     /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
-    /// Give it where a filter is [built again](Self::build_from) over the lists of another one that may have been built with
-    /// another version. [`ExtensionFilter::ground`] says which one a filter has.
+    /// [`ExtensionFilter::ground`] says which one a filter has.
     ///
     /// ```
     /// use besom::{BuildError, ExtensionFilter, Ground, Overflow};

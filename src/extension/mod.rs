@@ -258,6 +258,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 }
 
 impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
+    const HASH_ADDRESSED: bool = true;
+
     #[inline(always)]
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where

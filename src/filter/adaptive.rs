@@ -28,6 +28,10 @@ use super::rebuild;
 /// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it says is
 /// checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and nothing changes.
 pub trait Adaptive: Filter {
+    /// Whether the address of a key is the upper half of its digest, for ever, as [`HashAddressed`] says: for those who ask at
+    /// run time, such as a store that keeps an index only for filters that need one.
+    const HASH_ADDRESSED: bool = false;
+
     /// Inserts a key. `false` if it was there already.
     ///
     /// # Errors

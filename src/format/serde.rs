@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher,
-    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, TelescopingFilter, TinySet,
+    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
+    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter,
 };
 
@@ -73,6 +73,7 @@ as_bytes! {
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,
     [H: KeyHasher] QuotientFilter<H>,
+    [F: Persist + Clone] Sharded<F>,
     [H: KeyHasher] TelescopingFilter<H>,
     [H: KeyHasher] TinySet<H>,
     [H: KeyHasher] UncompressedTelescopingFilter<H>,

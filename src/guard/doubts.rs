@@ -1,89 +1,85 @@
-//! Where filter and remote may disagree, and a remote that is watched for it.
+//! Where filter, remote and dictionary may disagree, and a remote that is watched for it.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeSet;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use super::GuardStats;
-use crate::{Change, Remote};
+use crate::play::OwnedChange;
+use crate::{Change, Digest, Remote};
 
-/// What is not known of the remote since an operation failed half-way.
+/// What is not known since an operation failed half-way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubts {
-    /// The addresses of the group that is being applied. Still there after the operation: it failed, or panicked.
-    pending: Vec<u64>,
-    /// The addresses of failed groups. Groups that share an address are one.
-    questions: Vec<Question>,
+    /// The group that is being applied. Still there after the operation: it failed, or panicked. The filter has not followed, so
+    /// the way back is to take the group back.
+    group: Vec<OwnedChange>,
+    /// Keys that the dictionary may have taken or given up, or not, with the upper halves of their digests. The filter accepts
+    /// them all.
+    keys: BTreeSet<(u64, Box<[u8]>)>,
+    /// Addresses at which the filter has met keys of others.
+    open: Vec<u64>,
+    /// Items there that no key explains. Only a scan helps.
+    pub(super) unexplained: usize,
     /// The remote may hold any part of the keys: a rebuilding failed half-way.
     pub(super) lost: bool,
 }
 
-/// The addresses of one failed group.
-#[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) addresses: Vec<u64>,
-    /// Slots that the lists do not explain, once that was looked at. Only a scan helps then.
-    pub(super) unexplained: usize,
-}
-
 impl Doubts {
-    /// Whether there is none.
+    /// Whether there is none that something can be done about now.
     pub(super) fn are_settled(&self) -> bool {
-        self.pending.is_empty() && self.questions.is_empty() && !self.lost
+        self.group.is_empty() && self.keys.is_empty() && self.open.is_empty() && !self.lost
     }
 
-    /// The addresses of a group that failed are in question.
-    pub(super) fn adopt_pending(&mut self) {
-        if !self.pending.is_empty() {
-            let addresses = std::mem::take(&mut self.pending);
-            self.ask(addresses);
+    /// The changes that take a failed group back.
+    pub(super) fn way_back(&self) -> Vec<OwnedChange> {
+        let back = |change: &OwnedChange| OwnedChange { inserts: !change.inserts, ..change.clone() };
+        self.group.iter().map(back).collect()
+    }
+
+    /// The group was taken back.
+    pub(super) fn forget_group(&mut self) {
+        self.group.clear();
+    }
+
+    /// The dictionary is about to change what it has of a key.
+    pub(super) fn begin(&mut self, digest: Digest, key: &[u8]) {
+        self.keys.insert((digest.hi, key.into()));
+    }
+
+    /// The dictionary has said what it has of a key, and the filter has followed.
+    pub(super) fn end(&mut self, digest: Digest, key: &[u8]) {
+        self.keys.remove(&(digest.hi, key.into()));
+    }
+
+    /// A key that the dictionary has to be asked about.
+    pub(super) fn next_key(&self) -> Option<(u64, Box<[u8]>)> {
+        self.keys.first().cloned()
+    }
+
+    /// The filter has met keys of others at an address.
+    pub(super) fn ask(&mut self, address: u64) {
+        if !self.open.contains(&address) {
+            self.open.push(address);
         }
     }
 
-    /// Puts addresses in question.
-    pub(super) fn ask(&mut self, mut addresses: Vec<u64>) {
-        self.questions.retain_mut(|question| {
-            let shared = question.addresses.iter().any(|address| addresses.contains(address));
-            if shared {
-                addresses.append(&mut question.addresses);
-            }
-            !shared
-        });
-        addresses.sort_unstable();
-        addresses.dedup();
-        self.questions.push(Question { addresses, unexplained: 0 });
+    /// An address to be looked at.
+    pub(super) fn next_address(&self) -> Option<u64> {
+        self.open.last().copied()
     }
 
-    /// A question that the lists may answer, taken out.
-    pub(super) fn take_open(&mut self) -> Option<Question> {
-        let open = self.questions.iter().position(|question| question.unexplained == 0)?;
-        Some(self.questions.swap_remove(open))
+    /// It was looked at.
+    pub(super) fn forget_address(&mut self, address: u64) {
+        self.open.retain(|other| *other != address);
     }
 
-    /// Takes the question of these addresses out.
-    pub(super) fn forget(&mut self, addresses: &[u64]) {
-        self.questions.retain(|question| question.addresses != addresses);
-    }
-
-    /// Puts a question back.
-    pub(super) fn put_back(&mut self, question: Question) {
-        self.questions.push(question);
-    }
-
-    /// Slots that only a scan can settle.
-    pub(super) fn unexplained(&self) -> usize {
-        self.questions.iter().map(|question| question.unexplained).sum()
-    }
-
-    pub(super) fn addresses(&self) -> usize {
-        self.pending.len() + self.questions.iter().map(|question| question.addresses.len()).sum::<usize>()
-    }
-
-    /// Filter and remote were made anew, and agree.
-    pub(super) fn settle(&mut self) {
-        *self = Self::default();
+    /// Keys and addresses in question.
+    pub(super) fn count(&self) -> usize {
+        self.group.len() + self.keys.len() + self.open.len()
     }
 }
 
-/// A remote that counts its accesses and remembers the addresses of a group until it has succeeded.
+/// A remote that counts its accesses and remembers a group until it has succeeded.
 pub(super) struct Watched<'a, R> {
     pub(super) remote: &'a mut R,
     pub(super) stats: &'a mut GuardStats,
@@ -93,37 +89,20 @@ pub(super) struct Watched<'a, R> {
 impl<R: Remote> Remote for Watched<'_, R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
         self.stats.remote_reads += 1;
-        self.remote.read(address, visit)
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         self.stats.remote_writes += 1;
-        self.doubts.adopt_pending();
-        let lost = self.doubts.lost;
-        for change in changes {
-            match *change {
-                Change::Push { address, .. }
-                | Change::Remove { address, .. }
-                | Change::Replace { address, .. } => {
-                    self.doubts.pending.push(address);
-                }
-                Change::Clear => self.doubts.lost = true,
-            }
-        }
+        self.doubts.group = changes.iter().map(OwnedChange::from).collect();
         self.remote.apply(changes)?;
-        self.doubts.pending.clear();
-        self.doubts.lost = lost;
+        self.doubts.group.clear();
         Ok(())
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        self.stats.remote_reads += 1;
-        self.remote.scan(visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.remote.prefetch(address);
     }
 }

@@ -238,6 +238,8 @@ macro_rules! forward_to_core {
         }
 
         impl<H: $crate::KeyHasher> $crate::Adaptive for $filter<H> {
+            const HASH_ADDRESSED: bool = true;
+
             #[inline]
             fn insert<K, R>(
                 &mut self,

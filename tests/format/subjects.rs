@@ -7,7 +7,7 @@ use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::format::Persist;
 use besom::{
     Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Ground, Growable,
-    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove,
+    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Sharded,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
@@ -303,13 +303,60 @@ subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     states
 });
 
+/// Every state in three shards, of which each has all keys of its state: more than it needs, and enough.
+fn in_shards<F: Persist + Clone>(states: Vec<State<F>>) -> Vec<State<Sharded<F>>> {
+    let shard = |State { filter, keys }: State<F>| State {
+        filter: Sharded::build(3, filter.capacity(), |_, _| Ok(filter.clone())).unwrap(),
+        keys,
+    };
+    states.into_iter().map(shard).collect()
+}
+
+pub(crate) struct ShardedQuotient<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for ShardedQuotient<H> {
+    type Filter = Sharded<QuotientFilter<H>>;
+
+    const NAME: Option<&str> = Some("sharded-quotient");
+
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        in_shards(Quotient::<H>::states(capacity, seed))
+    }
+
+    fn change(filter: &mut Self::Filter) {
+        let keys = 1.max(filter.len() as u64 / 6);
+        filter.clear();
+        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(filter.insert(&key).is_ok()));
+    }
+}
+
+pub(crate) struct ShardedTelescoping<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
+    type Filter = Sharded<TelescopingFilter<H>>;
+
+    const NAME: Option<&str> = Some("sharded-telescoping");
+
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        in_shards(Telescoping::<H>::states(capacity, seed))
+    }
+
+    fn change(filter: &mut Self::Filter) {
+        let keys = 1.max(filter.len() as u64 / 6);
+        let mut shared = filter.with_remote(MemoryRemote::new());
+        shared.clear().unwrap();
+        (1 << 40..(1 << 40) + keys).for_each(|key| assert!(shared.insert(&key).is_ok()));
+    }
+}
+
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Bins)
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Bins
+            ShardedQuotient ShardedTelescoping)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*

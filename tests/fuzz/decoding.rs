@@ -8,7 +8,7 @@ use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
     AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter,
-    PartialKeyCuckooFilter, QuotientFilter, SipHash, TelescopingFilter, TinySet,
+    PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 
@@ -70,6 +70,8 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<Cascade<QuotientFilter, Xxh3>>,
         read::<WhitelistFilter<Xxh3>>,
         read::<TinySet<Xxh3>>,
+        read::<Sharded<QuotientFilter<Xxh3>>>,
+        read::<Sharded<TelescopingFilter<Xxh3>>>,
     ];
     let _ = inspect(&mut &bytes[..]);
     if random.one_in(4) {

@@ -61,8 +61,6 @@ struct Tally {
 struct Run<V: AdaptiveVariant> {
     filter: AdaptiveCuckooFilter<V, Colliding>,
     remote: Faulty<MemoryRemote>,
-    /// Whether a write has failed since everything was settled.
-    doubtful: bool,
     /// The keys that the filter holds: it must accept them whatever happens.
     held: BTreeSet<u32>,
     /// The keys of operations that failed: they may be stored or not.
@@ -79,7 +77,6 @@ impl<V: AdaptiveVariant> Run<V> {
         Self {
             filter,
             remote: Faulty::new(MemoryRemote::new(), Faults::random(!seed, 5 + seed % 17, kinds)),
-            doubtful: false,
             held: BTreeSet::new(),
             uncertain: BTreeSet::new(),
             random: Random::new(seed),
@@ -98,7 +95,10 @@ impl<V: AdaptiveVariant> Run<V> {
             // The hash functions may be new, but nothing else has changed.
             assert!(before == self.filter || self.filter.rebuilds == rebuilds + 1, "traces were left");
             self.uncertain.insert(key);
-            self.doubtful = true;
+            if matches!(kind, 4 | 5) {
+                // The remote may have removed it, and then it is gone.
+                self.held.remove(&key);
+            }
             // A part of the slots, and all of them: whatever a view lacks, nothing is taken away.
             while self.random.one_in(2) {
                 let slot = self.random.below(self.filter.capacity() as u64);
@@ -169,7 +169,6 @@ impl<V: AdaptiveVariant> Run<V> {
             self.rebuild();
         }
         self.check_agreement();
-        self.doubtful = false;
     }
 
     fn rebuild(&mut self) {

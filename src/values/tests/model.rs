@@ -108,7 +108,7 @@ impl<F: Tested> Run<F> {
                 };
                 assert_eq!(removed.unwrap(), stored);
             }
-            50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(20) => {
+            50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(6) => {
                 self.core.grow(&mut self.remote).unwrap();
                 self.counts.grown += 1;
                 if !self.keeps_repairs_when_growing {

@@ -207,14 +207,14 @@ fn rows_before_keys<F: Tested<Hasher = Xxh3>>(mut core: F) {
     assert!(core.remove(b"key", &mut remote).unwrap());
     assert!(core.contains(&twin), "two keys shared an item");
     // The other way round: the row of a key that the filter has never heard of is removed, and nothing else.
-    let other = (1_000..).map(key).find(|bytes| core.contains(bytes)).unwrap();
+    let other = (1 << 30..).map(key).find(|bytes| core.contains(bytes)).unwrap();
     put(&core, &other, &mut remote);
     assert!(!core.remove(&other, &mut remote).unwrap());
     assert_eq!((core.len(), remote.len()), (1, 1));
     core.check(&mut remote);
     // A repair next to a row that the filter has never heard of gives that key an item first.
     put(&core, &other, &mut remote);
-    let third = (100_000..).map(key).find(|bytes| core.contains(bytes)).unwrap();
+    let third = (1 << 40..).map(key).find(|bytes| core.contains(bytes)).unwrap();
     assert!(core.adapt(&third, &mut remote).unwrap().is_fixed());
     assert!(core.contains(&twin) && core.contains(&other) && !core.contains(&third));
 }

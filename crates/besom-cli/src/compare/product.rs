@@ -1,5 +1,5 @@
-//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with data, reverse map and filter in one
-//! store on disk.
+//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with the data on disk in the order of hashes, which
+//! repairs read.
 //!
 //! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters cannot be
 //! put into that store. There the reverse map of our filters lies in memory, so their reads of it are counted but cost no time.
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use besom::{
     AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooingFilter, CyclicFilter, ExtensionFilter,
-    Ground, QuotientFilter, SwappingFilter, TelescopingFilter,
+    Ground, QuotientFilter, Seed, SwappingFilter, TelescopingFilter,
 };
 use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
@@ -73,7 +73,7 @@ impl Arena<'_> {
         let (rate, keys, seed) = (row.first().rate, plan.keys, plan.seed);
         macro_rules! within {
             ($filter:ty $(, $load:expr $(, $ground:ident)?)?) => {
-                self.tried(row.entry_name, progress, move |more| {
+                self.tried(row.entry_name, progress, move |more, _| {
                     let builder = <$filter>::builder().capacity(more.max(keys)).false_positive_rate(rate);
                     builder.seed(seed)$(.max_load($load)$(.ground(Ground::$ground))?)?.build()
                 })
@@ -103,11 +103,11 @@ impl Arena<'_> {
         &self,
         name: &'static str,
         progress: &mut dyn FnMut(&str, u64),
-        make: impl Fn(usize) -> Result<F, BuildError> + Send + Sync + 'static,
+        make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
     ) -> Outcome<Option<Product>> {
         let temporary = || Failure::io(format!("{} (temporary files)", std::env::temp_dir().display()));
         let folder = tempfile::tempdir().map_err(temporary())?;
-        let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::None);
+        let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::Buffered);
         let store = builder.open(folder.path().join("store.redb"), make).map_err(failed)?;
         // Where a file may go while it is open, it goes at once: whatever happens, nothing of it stays behind.
         let folder =

@@ -1,25 +1,39 @@
-//! The database file: opened, opened again after an error, compacted.
+//! The database file: opened, opened again after an error, checked, compacted.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use ::redb::{Database, DatabaseError, Error, ReadableDatabase};
+use ::redb::{
+    Database, DatabaseError, Error, ReadTransaction, ReadableDatabase, TableError, WriteTransaction,
+};
 
-use super::Layout;
-use super::carried::Carried;
-use super::meta::{Found, Meta};
-use super::transaction::RedbTransaction;
-use super::view::RedbView;
-use crate::engine::Engine;
+use super::definition;
+use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
 
 /// How the database is opened, the first time and after an error.
 pub(crate) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
 
+/// How long a check waits for readers to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A redb database as an [`Engine`]. Clones share it.
+#[derive(Clone)]
+pub struct Redb(Arc<Shared>);
+
+struct Shared {
+    /// `None` if it could not be opened again.
+    database: RwLock<Option<Database>>,
+    opener: Opener,
+    health: Broken,
+}
+
 /// Whether redb still answers. After an error of the file it refuses everything until it is opened again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Health(Arc<AtomicBool>);
+pub(super) struct Broken(Arc<AtomicBool>);
 
-impl Health {
+impl Broken {
     /// Notes the errors after which the database has to be opened again.
     pub(super) fn checked<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let result = act();
@@ -31,111 +45,195 @@ impl Health {
     }
 }
 
-/// See the [module](self).
-pub(crate) struct Redb {
-    /// `None` if it could not be opened again.
-    database: RwLock<Option<Database>>,
-    opener: Opener,
-    health: Health,
-    layout: Layout,
-}
-
-/// What a file that was to be opened as a store turned out to be.
-pub(crate) enum Refused {
-    Database(Error),
-    Foreign,
-    Newer(u64),
-    OtherLayout(Layout),
-}
-
-impl<E: Into<Error>> From<E> for Refused {
-    fn from(error: E) -> Self {
-        Self::Database(error.into())
+impl std::fmt::Debug for Redb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redb").field("broken", &self.0.health).finish_non_exhaustive()
     }
 }
 
 impl Redb {
-    /// Opens a store, or makes one of an empty database. `first` is the number of its first commit then.
-    pub(crate) fn open(opener: Opener, layout: Option<Layout>, first: u64) -> Result<Self, Refused> {
-        let database = opener()?;
-        let layout = match (Meta::find(&database.begin_read()?)?, layout) {
-            (Found::Store(meta), Some(layout)) if layout != meta.layout => {
-                return Err(Refused::OtherLayout(meta.layout));
-            }
-            (Found::Store(meta), _) => meta.layout,
-            (Found::Empty, layout) => {
-                let layout = layout.unwrap_or_default();
-                let transaction = database.begin_write()?;
-                Meta { layout, lists: 0, first, sequence: first }.create(&transaction)?;
-                transaction.commit()?;
-                layout
-            }
-            (Found::Foreign, _) => return Err(Refused::Foreign),
-            (Found::Newer(version), _) => return Err(Refused::Newer(version)),
-        };
-        Ok(Self { database: RwLock::new(Some(database)), opener, health: Health::default(), layout })
+    /// Opens a database, and makes the tables of a store if it has no tables at all. `None` if it has others.
+    pub(crate) fn open(opener: Opener) -> Result<Option<Self>, Error> {
+        let Some(database) = open_with_tables(&opener)? else { return Ok(None) };
+        let health = Broken::default();
+        Ok(Some(Self(Arc::new(Shared { database: RwLock::new(Some(database)), opener, health }))))
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
-    }
-
-    /// Lets `act` use the database. Nothing panics while the lock is held, but for redb itself.
+    /// Lets `act` use the database.
     fn with<T>(&self, act: impl FnOnce(&Database) -> Result<T, Error>) -> Result<T, Error> {
-        let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        self.health.checked(|| act(database.as_ref().ok_or(Error::DatabaseClosed)?))
+        let database = self.0.database.read().unwrap_or_else(PoisonError::into_inner);
+        self.0.health.checked(|| act(database.as_ref().ok_or(Error::DatabaseClosed)?))
     }
 
     /// Gives unused pages back to the file system. Whether there were any.
     pub(crate) fn compact(&self) -> Result<bool, Error> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        self.health.checked(|| Ok(database.as_mut().ok_or(Error::DatabaseClosed)?.compact()?))
+        let mut database = self.0.database.write().unwrap_or_else(PoisonError::into_inner);
+        self.0.health.checked(|| Ok(database.as_mut().ok_or(Error::DatabaseClosed)?.compact()?))
     }
+
+    /// The engine's own check; a panic there is damage as well.
+    fn check_now(&self) -> Result<Option<String>, Error> {
+        let start = Instant::now();
+        loop {
+            let mut database = self.0.database.write().unwrap_or_else(PoisonError::into_inner);
+            let open = database.as_mut().ok_or(Error::DatabaseClosed)?;
+            match catch_unwind(AssertUnwindSafe(|| open.check_integrity())) {
+                Ok(Ok(true)) => return Ok(None),
+                Ok(Ok(false)) => return Ok(Some("redb found damage, and repaired what it could".into())),
+                Ok(Err(DatabaseError::TransactionInProgress)) if start.elapsed() < PATIENCE => {
+                    drop(database);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Ok(Err(DatabaseError::Storage(::redb::StorageError::Corrupted(what)))) => {
+                    return Ok(Some(what));
+                }
+                Ok(Err(error)) => return Err(error.into()),
+                Err(panic) => {
+                    self.0.health.0.store(true, Ordering::Release);
+                    let what = panic.downcast_ref::<String>().map(String::as_str);
+                    let what = what.or_else(|| panic.downcast_ref::<&str>().copied());
+                    return Ok(Some(format!("redb panicked: {}", what.unwrap_or("no reason given"))));
+                }
+            }
+        }
+    }
+}
+
+/// Opens a database. One without tables gets those of a store. `None` for one that has others, but not those.
+fn open_with_tables(opener: &Opener) -> Result<Option<Database>, Error> {
+    let database = opener()?;
+    let read = database.begin_read()?;
+    let empty = read.list_tables()?.next().is_none() && read.list_multimap_tables()?.next().is_none();
+    for table in Table::ALL {
+        match read.open_table(definition(table)) {
+            Ok(_) => {}
+            Err(TableError::TableDoesNotExist(_)) if empty => {}
+            Err(TableError::Storage(error)) => return Err(error.into()),
+            Err(_) => return Ok(None),
+        }
+    }
+    drop(read);
+    if empty {
+        let transaction = database.begin_write()?;
+        for table in Table::ALL {
+            transaction.open_table(definition(table))?;
+        }
+        transaction.commit()?;
+    }
+    Ok(Some(database))
+}
+
+fn write_rows(transaction: &WriteTransaction, writes: Vec<Write>) -> Result<(), Error> {
+    let mut writes = writes.into_iter().peekable();
+    while let Some(first) = writes.peek() {
+        let of = first.table;
+        let mut table = transaction.open_table(definition(of))?;
+        while let Some(Write { key, value, .. }) = writes.next_if(|write| write.table == of) {
+            match value {
+                Some(value) => drop(table.insert(&*key, &*value)?),
+                None => drop(table.remove(&*key)?),
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Engine for Redb {
     type Error = Error;
+    type Value = Vec<u8>;
     type View = RedbView;
-    type Transaction = RedbTransaction;
+    type Receipt = ();
 
     fn view(&self) -> Result<RedbView, Error> {
         let transaction = self.with(|database| Ok(database.begin_read()?))?;
-        Ok(RedbView { transaction, layout: self.layout, health: self.health.clone() })
+        Ok(RedbView { transaction, health: self.0.health.clone() })
     }
 
-    fn begin(&self) -> Result<RedbTransaction, Error> {
-        let begun = self.with(|database| {
-            let transaction = database.begin_write()?;
-            let meta = Meta::read(&transaction.open_table(super::META)?)?;
-            Ok((transaction, meta))
-        });
-        let (transaction, meta) = begun?;
-        let (health, carried) = (self.health.clone(), Carried::default());
-        Ok(RedbTransaction { transaction, health, meta, renewed: false, failed: None, carried })
+    async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), Error> {
+        let mut transaction = self.with(|database| Ok(database.begin_write()?))?;
+        self.0.health.checked(|| {
+            transaction.set_durability(match durability {
+                Durability::Durable => ::redb::Durability::Immediate,
+                Durability::Buffered => ::redb::Durability::None,
+            })?;
+            write_rows(&transaction, writes)?;
+            Ok(transaction.commit()?)
+        })
     }
 
-    fn is_broken(&self) -> bool {
-        self.health.0.load(Ordering::Acquire)
+    fn health(&self) -> Health {
+        if self.0.health.0.load(Ordering::Acquire) { Health::Broken } else { Health::Sound }
     }
 
-    fn reopen(&self) -> Result<(), Error> {
-        let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_broken() {
+    async fn reopen(&self) -> Result<(), Error> {
+        let mut database = self.0.database.write().unwrap_or_else(PoisonError::into_inner);
+        if self.health() == Health::Sound {
             return Ok(());
         }
         // The old one first: it holds the lock of the file.
         *database = None;
-        let opened = (self.opener)()?;
-        match Meta::find(&opened.begin_read()?)? {
-            Found::Store(meta) if meta.layout == self.layout => {}
-            _ => return Err(Error::Corrupted("the file is no longer the store that it was".into())),
-        }
-        *database = Some(opened);
-        self.health.0.store(false, Ordering::Release);
+        let opened = open_with_tables(&self.0.opener)?;
+        let changed = || Error::Corrupted("the file is no longer the store that it was".into());
+        *database = Some(opened.ok_or_else(changed)?);
+        self.0.health.0.store(false, Ordering::Release);
         Ok(())
     }
 
-    fn is_merged(&self) -> bool {
-        self.layout == Layout::Merged
+    async fn check(&self) -> Result<Option<String>, Error> {
+        self.check_now()
+    }
+}
+
+/// A redb database as it was at one moment.
+pub struct RedbView {
+    pub(super) transaction: ReadTransaction,
+    pub(super) health: Broken,
+}
+
+impl std::fmt::Debug for RedbView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedbView").finish_non_exhaustive()
+    }
+}
+
+impl RedbView {
+    fn scan_now(&self, table: Table, range: &KeyRange, visit: &mut VisitRow<'_>) -> Result<(), Error> {
+        let table = self.transaction.open_table(definition(table))?;
+        let rows = match &range.to {
+            Some(to) => table.range::<&[u8]>(&*range.from..&**to)?,
+            None => table.range::<&[u8]>(&*range.from..)?,
+        };
+        for row in rows {
+            let (key, value) = row?;
+            if visit(key.value(), value.value()).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl View for RedbView {
+    type Error = Error;
+    type Value = Vec<u8>;
+
+    async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.health.checked(|| {
+            let table = self.transaction.open_table(definition(table))?;
+            Ok(table.get(key)?.map(|value| value.value().to_vec()))
+        })
+    }
+
+    async fn scan(
+        &self,
+        table: Table,
+        range: KeyRange,
+        _: bool,
+        visit: &mut VisitRow<'_>,
+    ) -> Result<(), Error> {
+        if range.to.as_ref().is_some_and(|to| *to <= range.from) {
+            return Ok(());
+        }
+        self.health.checked(|| self.scan_now(table, &range, visit))
     }
 }

@@ -14,11 +14,33 @@ use ::redb::{Builder, Database, DatabaseError};
 /// a database must not leave that file in its place: it is made beside it, and put there when it is whole.
 ///
 /// A file that is there but empty becomes a database where it is.
-pub(crate) fn open_or_make(builder: &Builder, path: &Path) -> Result<Database, DatabaseError> {
+pub(super) fn open_or_make(builder: &Builder, path: &Path) -> Result<Database, DatabaseError> {
     if !path.try_exists()? {
         make(builder, path)?;
     }
+    clear_out(path);
     builder.create(path)
+}
+
+/// What stands between the name of a store and the numbers of one that is being made.
+const NEW: &str = ".new-";
+
+/// Removes what killed processes left behind while they made this store: redb locks the file that it makes, so one that is not
+/// locked belongs to nobody.
+fn clear_out(path: &Path) {
+    let (Some(name), Ok(files)) = (path.file_name(), fs::read_dir(folder(path))) else { return };
+    let mut prefix = name.to_owned();
+    prefix.push(NEW);
+    for file in files.flatten() {
+        let is_new = file.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes());
+        if is_new && fs::File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes a database, unless somebody else is faster.
@@ -44,7 +66,7 @@ impl Beside {
     fn new(path: &Path) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let mut name: OsString = path.as_os_str().to_owned();
-        name.push(format!(".new-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        name.push(format!("{NEW}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         Self(name.into())
     }
 }
@@ -58,8 +80,7 @@ impl Drop for Beside {
 /// Lets the name of a new file last, where directories can be synced. Without it the store may be gone after a loss of power; a
 /// write that was acknowledged is not, on any file system that orders names before what is in their files.
 fn sync_directory(path: &Path) {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(directory) = fs::File::open(directory) {
+    if let Ok(directory) = fs::File::open(folder(path)) {
         let _ = directory.sync_all();
     }
 }
@@ -89,6 +110,10 @@ mod tests {
             });
             drop(open_or_make(&Builder::new(), &path).unwrap());
         }
+        fs::write(folder.join("new.redb.new-1-1"), b"left behind by a killed process").unwrap();
+        fs::write(folder.join("new.redb.newer"), b"somebody else's").unwrap();
+        drop(open_or_make(&Builder::new(), &path).unwrap());
+        fs::remove_file(folder.join("new.redb.newer")).unwrap();
         let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["new.redb"], "something was left behind");
         fs::remove_dir_all(&folder).unwrap();

@@ -6,8 +6,8 @@ mod lru;
 use std::ops::RangeInclusive;
 
 use besom::{
-    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Seed,
-    Settled,
+    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote,
+    Seed, Settled,
 };
 
 pub use clock::Clock;

@@ -1,4 +1,4 @@
-//! Databases that fail, against exact models.
+//! The guard on databases that fail.
 
 mod disk;
 mod faulty;
