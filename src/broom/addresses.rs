@@ -22,8 +22,7 @@ use super::local::Local;
 /// Where the keys of a quotient begin.
 #[inline(always)]
 pub(super) fn first<C: Columns>(columns: C, quotient: u64) -> u64 {
-    let (class, column) =
-        (quotient & ((1 << columns.class_bits()) - 1), quotient >> columns.class_bits());
+    let (class, column) = (quotient & ((1 << columns.class_bits()) - 1), quotient >> columns.class_bits());
     (class * columns.count() + column) << 1
 }
 

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote};
 use crate::{
-    AdaptiveError, Authority, BuildError, Change, Digest, FullError, Growable, InvariantError, Key, KeyHasher,
-    Remote, Settled,
+    AdaptiveError, Authority, BuildError, Change, Digest, FullError, Growable, InvariantError, Key,
+    KeyHasher, Remote, Settled,
 };
 
 use super::addresses;
@@ -87,7 +87,8 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         let digest = self.digest(key);
         if self.len() < self.capacity {
             let place = self.place(digest);
-            let (columns, function) = (self.local.functions.columns(), self.local.functions.number_of(digest));
+            let (columns, function) =
+                (self.local.functions.columns(), self.local.functions.number_of(digest));
             let mut written = Ok(());
             // The ground asks before it changes, in the middle of the one look at it.
             let push = || {

@@ -135,7 +135,8 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     #[cold]
     fn first_missing<R: Remote>(&self, remote: &mut R) -> AdaptiveError<R::Error> {
         for quotient in (0..self.quotients()).filter(|&quotient| self.ground.stored_at(quotient) > 0) {
-            let checked = read(self.addresses(quotient), remote).and_then(|pairs| self.check(quotient, pairs));
+            let checked =
+                read(self.addresses(quotient), remote).and_then(|pairs| self.check(quotient, pairs));
             if let Err(error) = checked {
                 return error;
             }

@@ -85,9 +85,9 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     fn drop_spare(&mut self, quotient: u64, keys: &[Fingerprint]) -> bool {
         let claimed = self.ground.claim_all(keys);
         let items = self.ground.items_of(quotient);
-        let spare = items.iter().find(|(spot, item)| {
-            !claimed.contains(&Some(*spot)) && self.ground.find(item) == Some(*spot)
-        });
+        let spare = items
+            .iter()
+            .find(|(spot, item)| !claimed.contains(&Some(*spot)) && self.ground.find(item) == Some(*spot));
         let Some(&(spot, item)) = spare else { return false };
         let _ = self.ground.take(&item, G::site(spot));
         true

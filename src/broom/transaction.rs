@@ -107,8 +107,10 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         let covers = |ahead: &&Ahead| *ahead.addresses.start() <= start && *ahead.addresses.end() >= end;
         let mut pairs = match self.ahead.as_ref().filter(covers) {
             Some(Ahead { pairs, .. }) => {
-                let (first, behind) =
-                    (pairs.partition_point(|pair| pair.0 < start), pairs.partition_point(|pair| pair.0 <= end));
+                let (first, behind) = (
+                    pairs.partition_point(|pair| pair.0 < start),
+                    pairs.partition_point(|pair| pair.0 <= end),
+                );
                 pairs[first..behind].to_vec()
             }
             None => lists::read(addresses, self.remote)?,

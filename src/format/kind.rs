@@ -84,6 +84,8 @@ kinds! {
     Whitelist = 36, "whitelist";
     /// [`TinySet`](crate::TinySet).
     TinySet = 48, "tinyset";
+    /// [`ExactList`](crate::exact::ExactList).
+    Exact = 52, "exact";
     /// [`Sharded`](crate::Sharded): which filter is in it, its parameters say.
     Sharded = 64, "sharded";
 }

@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
+use besom::exact::ExactList;
 use besom::format::Persist;
 use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, Filter, Ground, Growable,
-    Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Sharded,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
+    Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter,
+    Remove, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -290,6 +291,26 @@ macro_rules! cascade_subject {
 cascade_subject!(AdaptiveBloom, BloomFilter, 2);
 cascade_subject!(CascadeOfQuotient, QuotientFilter, 3);
 
+adaptive_subject!(Broom, BroomFilter, |capacity, seed| {
+    // Small remainders, and large ones that go on beside the table; budgets that are kept and that are used up.
+    let (rate, budget) = [(0.1, 0.5), (0.01, 4.0), (1e-4, 0.1)][seed as usize % 3];
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let filter = builder.adaptivity_budget(budget).hasher::<H>().build().unwrap();
+    rehashed(doubled(adapted(filter, 20 * capacity as u64)))
+});
+
+adaptive_subject!(BroomOnBins("broom-bins"), BroomFilter, |capacity, seed| {
+    // Bins that overflow; budgets that are kept and that are used up.
+    let (rate, budget, load) =
+        [(1e-3, 0.5, 0.90), (1.0 / 64.0, 4.0, 0.99), (0.005, 0.0, 0.95)][seed as usize % 3];
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+    let builder = builder.ground(Ground::Bins).max_load(load).adaptivity_budget(budget);
+    let mut states = rehashed(doubled(adapted(builder.hasher::<H>().build().unwrap(), 40 * capacity as u64)));
+    // The last one has strings and ghosts.
+    states.rotate_left(5);
+    states
+});
+
 subject!(Whitelist, WhitelistFilter, |capacity, seed| {
     let rate = [0.2, 0.02, 1.0 / 256.0][seed as usize % 3];
     let builder = WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -349,14 +370,45 @@ impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
     }
 }
 
+pub(crate) struct Exact<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for Exact<H> {
+    type Filter = ExactList<H>;
+
+    /// Empty; a static filter of an odd rate; turned round; without and with a first table.
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        let builder = ExactList::builder().seed(seed).hasher::<H>();
+        let keys: Vec<u64> = (0..capacity as u64).collect();
+        let build = |yes: usize, no: u64| {
+            let list = builder.clone().build(&keys[..yes], 1 << 32..(1 << 32) + no);
+            State { filter: list.unwrap(), keys: keys[..yes].to_vec() }
+        };
+        let filter = builder.clone().unknown_rate(0.01).build_filter(&keys).unwrap();
+        let many = capacity as u64 * 5;
+        vec![
+            build(0, 0),
+            State { filter, keys: keys.clone() },
+            build(capacity, 1 + capacity as u64 / 10),
+            build(capacity / 2, many / 10),
+            build(capacity, many),
+        ]
+    }
+
+    /// There is no change but another list.
+    fn change(filter: &mut Self::Filter) {
+        let builder = ExactList::builder().seed(filter.seed()).hasher::<H>();
+        *filter = builder.build(1 << 40..(1 << 40) + 10_u64, 0..10_u64).unwrap();
+    }
+}
+
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
     ($check:ident $(, $argument:expr)*) => {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Bins
-            ShardedQuotient ShardedTelescoping)
+            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
+            ShardedQuotient ShardedTelescoping Exact)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
+use besom::exact::ExactList;
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
@@ -70,6 +71,8 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<Cascade<QuotientFilter, Xxh3>>,
         read::<WhitelistFilter<Xxh3>>,
         read::<TinySet<Xxh3>>,
+        read::<ExactList<Xxh3>>,
+        read::<ExactList<SipHash>>,
         read::<Sharded<QuotientFilter<Xxh3>>>,
         read::<Sharded<TelescopingFilter<Xxh3>>>,
     ];

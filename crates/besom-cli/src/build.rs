@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use besom::exact::{self, Exclusion};
+use besom::exact::{self, ExactList, ExactListBuilder, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::{
     Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
@@ -29,11 +29,13 @@ use crate::progress::Progress;
 #[command(after_help = with_formats("\
 Examples:
   besom build revoked.txt -o revoked.besom
-  besom build revoked.txt --no valid.txt --rate 0.004 -o revoked.besom
+  besom build revoked.txt --no valid.txt -o revoked.besom
+  besom build revoked.txt --no valid.txt --rate 0.004 --updatable -o revoked.besom
   zcat names.gz | besom build - --filter blocked-bloom --json -o names.besom
 
-With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks; for all other keys the file
-is a filter with the rate that was asked for.
+With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks. The file is as small as can be and
+does not change; a share of all other keys is accepted, which --rate bounds. With --updatable it is an adaptive filter,
+which can still learn and forget keys.
 
 Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all."))]
 pub(crate) struct Build {
@@ -43,15 +45,18 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no extension]; extension-bins, extension-quotient and so on force the ground
+    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the ground
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
-    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001
-    #[arg(long, value_name = "RATE", default_value = "1/256", value_parser = crate::rate::rate)]
-    rate: f64,
+    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, with --no the one that makes the file smallest]
+    #[arg(long, value_name = "RATE", value_parser = crate::rate::rate)]
+    rate: Option<f64>,
     /// Keys that must be rejected, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     no: Option<PathBuf>,
+    /// With --no: a filter that can be changed, several times as large
+    #[arg(long, requires = "no", conflicts_with = "filter")]
+    updatable: bool,
     /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from
     /// name and first bytes]
     #[arg(long, value_name = "FORMAT")]
@@ -118,6 +123,8 @@ struct Summary {
     adaptations: u64,
     bytes: u64,
     bits_per_key: f64,
+    /// What no list of these keys can go below on average, if keys are to be rejected.
+    limit_bits_per_key: Option<f64>,
     rate: f64,
     seconds: f64,
 }
@@ -144,13 +151,24 @@ impl Build {
             adaptations: made.exclusion.adaptations,
             bytes,
             bits_per_key: 8.0 * bytes as f64 / made.keys as f64,
-            rate: self.rate,
+            limit_bits_per_key: made.limit,
+            rate: made.rate,
             seconds: start.elapsed().as_secs_f64(),
         })
     }
 
     fn wanted(&self) -> Wanted {
-        self.filter.unwrap_or(if self.no.is_some() { Kind::Extension } else { Kind::Bins }.into())
+        let default = match (&self.no, self.updatable) {
+            (None, _) => Kind::Bins,
+            (Some(_), false) => Kind::Exact,
+            (Some(_), true) => Kind::Extension,
+        };
+        self.filter.unwrap_or(default.into())
+    }
+
+    /// The rate that was asked for, or a good one.
+    fn rate(&self, keys: usize, negatives: &KeySet) -> f64 {
+        self.rate.unwrap_or_else(|| smallest_rate(keys as f64, negatives.len() as f64))
     }
 
     fn show(&self, summary: &Summary) -> Outcome {
@@ -158,18 +176,22 @@ impl Build {
             output::say_json(summary, &self.output)?;
             return Ok(Ending::Fine);
         }
-        let Summary { file, filter, keys, bytes, bits_per_key, seconds, .. } = summary;
+        let Summary { file, filter, keys, bytes, bits_per_key, rate, seconds, .. } = summary;
         let passed = Passed { repeated: summary.repeated_keys, blank: summary.blank_lines }.describe();
         let excluded = match summary.negatives {
             0 => String::new(),
+            negatives if summary.adaptations == 0 => format!(", {} negatives excluded", thousands(negatives)),
             negatives => format!(
                 ", {} negatives excluded ({} of them repaired)",
                 thousands(negatives),
                 thousands(summary.adaptations)
             ),
         };
+        let limit = summary.limit_bits_per_key.map_or_else(String::new, |limit| {
+            format!(" (limit of any list: {limit:.2}), {:.3}% of other keys accepted", 100.0 * rate)
+        });
         let text = format!(
-            "{file}: {filter}, {} keys{passed}{excluded}, {} bytes, {bits_per_key:.2} bits a key, {seconds:.1} s\n",
+            "{file}: {filter}, {} keys{passed}{excluded}, {} bytes, {bits_per_key:.2} bits a key{limit}, {seconds:.1} s\n",
             thousands(*keys as u64),
             thousands(*bytes)
         );
@@ -179,14 +201,14 @@ impl Build {
 
     /// Builds the filter from keys as they come. Those without a reverse map want their digests only, which all cores work out.
     fn make<H: KeyHasher>(&self, keys: Input) -> Outcome<Made> {
-        let seed = self.seed.map_or_else(Seed::random, Seed::from);
+        let (seed, name) = (self.seed.map_or_else(Seed::random, Seed::from), self.wanted().name);
         if is_plain(self.wanted().kind) && self.no.is_none() {
             let digests = Digests::read(keys, &H::with_seed(seed))?;
-            let (count, passed) = (digests.len(), digests.passed);
-            let work =
-                Work { keys: Keys::Digests(&digests), negatives: &KeySet::new(), name: self.wanted().name };
-            let (filter, exclusion) = self.build::<H>(&work, count, seed)?;
-            return Ok(Made { filter, exclusion, keys: count, passed });
+            let negatives = &KeySet::new();
+            let rate = self.rate(digests.len(), negatives);
+            let work = Work { keys: Keys::Digests(&digests), negatives, name, rate };
+            let built = self.build::<H>(&work, digests.len(), seed)?;
+            return Ok(Made::new(built, digests.len(), negatives, digests.passed));
         }
         let (keys, passed) = keys.into_set()?;
         let negatives = match &self.no {
@@ -194,19 +216,20 @@ impl Build {
             None => KeySet::new(),
         };
         refuse_both(&keys, &negatives)?;
-        let work = Work { keys: Keys::Set(&keys), negatives: &negatives, name: self.wanted().name };
-        let (filter, exclusion) = self.build::<H>(&work, keys.len(), seed)?;
-        Ok(Made { filter, exclusion, keys: keys.len(), passed })
+        let rate = self.rate(keys.len(), &negatives);
+        let work = Work { keys: Keys::Set(&keys), negatives: &negatives, name, rate };
+        let built = self.build::<H>(&work, keys.len(), seed)?;
+        Ok(Made::new(built, keys.len(), &negatives, passed))
     }
 
-    fn build<H: KeyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Built {
+    fn build<H: KeyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Outcome<Built> {
         let capacity = self.capacity.unwrap_or(0).max(keys);
         let Wanted { kind, ground, .. } = self.wanted();
-        let negatives = work.negatives;
+        let (negatives, rate) = (work.negatives, work.rate);
         macro_rules! build {
             ($filter:ty, $finish:ident $(, $ground:ident)?) => {{
                 let builder =
-                    <$filter>::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                    <$filter>::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
                 $(let builder = match $ground {
                     Some(ground) => builder.ground(ground),
                     None => builder,
@@ -235,12 +258,19 @@ impl Build {
             Kind::Whitelist => {
                 // Room for every negative, if it comes to that: the list takes memory as it grows.
                 let builder =
-                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(self.rate).seed(seed);
+                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
                 let builder =
                     if negatives.len() > 0 { builder.whitelist_bound(negatives.len()) } else { builder };
                 work.whitelist(builder.hasher::<H>().build())
             }
             Kind::TinySet => build!(TinySet, plain),
+            Kind::Exact => {
+                let builder = ExactList::builder().seed(seed).hasher::<H>();
+                work.exact(match self.rate {
+                    Some(rate) => builder.unknown_rate(rate),
+                    None => builder,
+                })
+            }
             kind => Err(Failure::contender(
                 kind.name(),
                 "the command builds filters of one part; a program makes shards, with besom::Sharded",
@@ -255,6 +285,16 @@ struct Made {
     exclusion: Exclusion,
     keys: usize,
     passed: Passed,
+    rate: f64,
+    limit: Option<f64>,
+}
+
+impl Made {
+    fn new(built: Built, keys: usize, negatives: &KeySet, passed: Passed) -> Self {
+        let Built { filter, exclusion, rate } = built;
+        let limit = || exact::limit_bits(keys as u64, negatives.len() as u64) / keys as f64;
+        Self { filter, exclusion, keys, passed, rate, limit: (negatives.len() > 0).then(limit) }
+    }
 }
 
 /// Whether a filter needs no keys, only their digests.
@@ -275,6 +315,16 @@ fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
     )))
 }
 
+/// The rate of an adaptive filter that makes its file smallest: each halving takes a bit of every key, and saves half of the
+/// repairs, about 24 bits each.
+fn smallest_rate(keys: f64, negatives: f64) -> f64 {
+    const REPAIR: f64 = 24.0;
+    if negatives == 0.0 {
+        return 1.0 / 256.0;
+    }
+    (keys / (negatives * REPAIR * std::f64::consts::LN_2)).clamp(1.0 / 65536.0, 0.125)
+}
+
 /// Keys, as far as a filter needs them.
 #[derive(Clone, Copy)]
 enum Keys<'a> {
@@ -287,13 +337,39 @@ struct Work<'a> {
     keys: Keys<'a>,
     negatives: &'a KeySet,
     name: &'static str,
+    rate: f64,
 }
 
-type Built = Outcome<(Box<dyn Opened>, Exclusion)>;
+/// A filter that was built.
+struct Built {
+    filter: Box<dyn Opened>,
+    exclusion: Exclusion,
+    /// The share of other keys that it accepts.
+    rate: f64,
+}
 
 impl Work<'_> {
     fn failed(&self, problem: impl ToString) -> Failure {
         Failure::contender(self.name, problem)
+    }
+
+    fn built<F: Persist + 'static>(&self, filter: F, exclusion: Exclusion) -> Built {
+        Built { filter: Box::new(filter), exclusion, rate: self.rate }
+    }
+
+    /// The static list.
+    fn exact<H: KeyHasher>(&self, builder: ExactListBuilder<H>) -> Outcome<Built> {
+        let mut progress = Progress::new(1.0);
+        progress.begin("solving");
+        let Keys::Set(keys) = self.keys else {
+            return Err(self.failed("it is built from keys, not from digests"));
+        };
+        let list = builder.build(keys.iter(), self.negatives.iter());
+        let list = list.map_err(|error| self.failed(error))?;
+        let mut done = Exclusion::default();
+        (done.negatives, done.passes) = (self.negatives.len() as u64, 1);
+        let rate = list.unknown_rate();
+        Ok(Built { rate, ..self.built(list, done) })
     }
 
     /// Hands all keys to `insert`.
@@ -329,16 +405,16 @@ impl Work<'_> {
     }
 
     /// A filter that does not adapt.
-    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         self.refuse_negatives()?;
         let mut filter = filter.map_err(|error| self.failed(error))?;
         self.fill_digests(|group| filter.insert_digests(group).map(drop).map_err(|error| error.to_string()))?;
         self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
-        Ok((Box::new(filter), Exclusion::default()))
+        Ok(self.built(filter, Exclusion::default()))
     }
 
     /// A filter with a remote that repairs nothing.
-    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         self.refuse_negatives()?;
         self.adaptive(filter)
     }
@@ -351,22 +427,22 @@ impl Work<'_> {
     }
 
     /// A filter that adapts, with a remote in memory while it is built.
-    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Built {
+    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
         let mut filter = filter.map_err(|error| self.failed(error))?;
         let mut remote = MemoryRemote::new();
         self.fill(|key| filter.insert(key, &mut remote).map(drop).map_err(|error| error.to_string()))?;
         if self.negatives.len() == 0 {
-            return Ok((Box::new(filter), Exclusion::default()));
+            return Ok(self.built(filter, Exclusion::default()));
         }
         let progress = &mut Progress::new(1.0);
         progress.begin("excluding negatives");
         let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote)
             .map_err(|error| self.failed(error))?;
-        Ok((Box::new(filter), done))
+        Ok(self.built(filter, done))
     }
 
     /// The filter that adapts without a remote. Its list is exact, so one pass is enough.
-    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Built {
+    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Outcome<Built> {
         let mut filter = filter.map_err(|error| self.failed(error))?;
         self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
         let mut adaptations = 0;
@@ -376,6 +452,6 @@ impl Work<'_> {
         }
         let mut done = Exclusion::default();
         (done.negatives, done.adaptations, done.passes) = (self.negatives.len() as u64, adaptations, 1);
-        Ok((Box::new(filter), done))
+        Ok(self.built(filter, done))
     }
 }

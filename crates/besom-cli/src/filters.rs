@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use besom::exact::ExactList;
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
 use besom::{
     AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
@@ -45,6 +46,7 @@ macro_rules! with_kind {
             Kind::Cascade => of!(Cascade<QuotientFilter, $hasher>),
             Kind::Whitelist => of!(WhitelistFilter<$hasher>),
             Kind::TinySet => of!(TinySet<$hasher>),
+            Kind::Exact => of!(ExactList<$hasher>),
             $other => $refuse,
         }
     }};

@@ -178,6 +178,7 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
         | Kind::Cyclic3 => CUCKOO,
         Kind::Bloom | Kind::BlockedBloom | Kind::Whitelist => &["words", "probes"],
         Kind::TinySet => &["bits of a block", "chains", "removal", "blocks"],
+        Kind::Exact => &["keys that are rejected"],
         _ => &[],
     };
     names.iter().copied().zip(header.parameters).collect()

@@ -1,9 +1,4 @@
-//! Exact lists: a filter that answers rightly for every key of two lists, and stays a filter for everything else.
-//!
-//! Revoked certificates among all certificates, dangerous addresses among those that are visited, forbidden names among those
-//! that are known: there is a list of keys that must be accepted and a list of keys that must be rejected, both known when the filter is
-//! built. [`exclude`] replays the second list and repairs every false positive until none is left. The filter can then be
-//! [saved](crate::format::Persist) and handed out; those who ask it need neither list nor remote.
+//! An adaptive filter that is told of a list of keys until it rejects them all.
 
 use thiserror::Error;
 
@@ -52,7 +47,7 @@ pub enum ExcludeError<E> {
 }
 
 /// A key as it is read by people.
-fn shown(key: &[u8]) -> String {
+pub(super) fn shown(key: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(key).chars().take(80).collect();
     format!("{text:?}")
 }

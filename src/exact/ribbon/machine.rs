@@ -1,0 +1,251 @@
+//! The sums of a row's unknowns, column by column: what every query of a table with columns comes down to.
+//!
+//! The columns of 64 rows are words side by side, and a band of 64 reaches into two such blocks. So the sums are the parities of
+//! `first[c] & low ^ second[c] & high`. Whole queries are compiled for each machine, so that this is inlined into them.
+
+use crate::bits::Isa;
+
+/// The most columns that a table has.
+pub(in crate::exact) const MOST_COLUMNS: u64 = 32;
+
+/// How a processor adds up columns. A value of such a type is a proof that the processor has its instructions.
+pub(in crate::exact) trait Machine: Copy {
+    /// The sums, from the first column in the lowest bit. Both blocks have the same number of words, at most 32.
+    fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32;
+}
+
+/// Which version of the queries is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::exact) enum Version {
+    Portable,
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+    Neon,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-512 with the instruction that counts bits in lanes.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Version {
+    /// The version for an instruction set that the processor has.
+    pub(in crate::exact) fn of(isa: Isa) -> Self {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 if std::arch::is_x86_feature_detected!("avx512vpopcntdq") => Self::Avx512,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 | Isa::Avx2 => Self::Avx2,
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+            Isa::Neon => Self::Neon,
+            _ => Self::Portable,
+        }
+    }
+}
+
+/// Plain Rust: eight columns at a time, folded into the bytes of one word.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::exact) struct Portable;
+
+impl Machine for Portable {
+    #[inline(always)]
+    fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        let mut sums = 0;
+        for (group, (first, second)) in first.chunks(8).zip(second.chunks(8)).enumerate() {
+            let mut columns = [0; 8];
+            for (column, (first, second)) in columns.iter_mut().zip(first.iter().zip(second)) {
+                *column = first & low ^ second & high;
+            }
+            sums |= u32::from(parities(columns)) << (8 * group);
+        }
+        sums
+    }
+}
+
+/// The parities of eight words, the first one's in the lowest bit.
+#[inline(always)]
+fn parities(columns: [u64; 8]) -> u8 {
+    const HALVES: u64 = 0x0000_0000_ffff_ffff;
+    const QUARTERS: u64 = 0x0000_ffff_0000_ffff;
+    const BYTES: u64 = 0x00ff_00ff_00ff_00ff;
+    // Two words become one: the fields of the first in the lower halves, those of the second in the upper ones.
+    let fold = |a: u64, b: u64, mask: u64, shift: u32| (a ^ a >> shift) & mask | (b ^ b << shift) & !mask;
+    let [a, b, c, d, e, f, g, h] = columns;
+    let halves = [(a, e), (b, f), (c, g), (d, h)].map(|(x, y)| fold(x, y, HALVES, 32));
+    let quarters = [(halves[0], halves[2]), (halves[1], halves[3])].map(|(x, y)| fold(x, y, QUARTERS, 16));
+    let mut bytes = fold(quarters[0], quarters[1], BYTES, 8);
+    bytes ^= bytes >> 4;
+    bytes ^= bytes >> 2;
+    bytes ^= bytes >> 1;
+    // One bit of every byte, gathered in the uppermost byte.
+    ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(in crate::exact) mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Machine;
+
+    /// A processor with AVX2.
+    #[derive(Debug, Clone, Copy)]
+    pub(in crate::exact) struct Avx2(());
+
+    /// A processor with AVX-512 F and VPOPCNTDQ.
+    #[derive(Debug, Clone, Copy)]
+    pub(in crate::exact) struct Avx512(());
+
+    impl Avx2 {
+        /// # Safety
+        ///
+        /// The processor must have AVX2.
+        #[inline(always)]
+        pub(in crate::exact) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    impl Avx512 {
+        /// # Safety
+        ///
+        /// The processor must have AVX-512 F and VPOPCNTDQ.
+        #[inline(always)]
+        pub(in crate::exact) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    impl Machine for Avx2 {
+        #[inline(always)]
+        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+            // SAFETY: `self` proves that the processor has AVX2.
+            unsafe { sums_avx2(first, second, low, high) }
+        }
+    }
+
+    impl Machine for Avx512 {
+        #[inline(always)]
+        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+            // SAFETY: `self` proves that the processor has AVX-512 F and VPOPCNTDQ.
+            unsafe { sums_avx512(first, second, low, high) }
+        }
+    }
+
+    /// The first `i` of four lanes, for every `i`.
+    static LANES: [[i64; 4]; 5] = [[0; 4], [-1, 0, 0, 0], [-1, -1, 0, 0], [-1, -1, -1, 0], [-1; 4]];
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn sums_avx2(first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        let (low, high) = (_mm256_set1_epi64x(low.cast_signed()), _mm256_set1_epi64x(high.cast_signed()));
+        let mut sums = 0;
+        for (group, (first, second)) in first.chunks(4).zip(second.chunks(4)).enumerate() {
+            let count = first.len().min(second.len());
+            // SAFETY: only the lanes that both slices have are loaded; the mask has four lanes.
+            let (first, second) = unsafe {
+                let mask = _mm256_loadu_si256(LANES[count].as_ptr().cast());
+                let load = |words: &[u64]| _mm256_maskload_epi64(words.as_ptr().cast(), mask);
+                (load(first), load(second))
+            };
+            let columns = _mm256_xor_si256(_mm256_and_si256(first, low), _mm256_and_si256(second, high));
+            sums |= parities(columns) << (4 * group);
+        }
+        sums
+    }
+
+    /// The parities of four lanes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn parities(lanes: __m256i) -> u32 {
+        // The parities of all nibbles by a table, and their number in every lane.
+        let table =
+            _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0));
+        let folded =
+            _mm256_and_si256(_mm256_xor_si256(lanes, _mm256_srli_epi64::<4>(lanes)), _mm256_set1_epi8(0x0f));
+        let odd = _mm256_sad_epu8(_mm256_shuffle_epi8(table, folded), _mm256_setzero_si256());
+        _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi64::<63>(odd))).cast_unsigned()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vpopcntdq")]
+    fn sums_avx512(first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        let (low, high) = (_mm512_set1_epi64(low.cast_signed()), _mm512_set1_epi64(high.cast_signed()));
+        let mut sums = 0;
+        for (group, (first, second)) in first.chunks(8).zip(second.chunks(8)).enumerate() {
+            let mask = 0xff_u8 >> (8 - first.len().min(second.len()));
+            // SAFETY: only the lanes that both slices have are loaded.
+            let (first, second) = unsafe {
+                let load = |words: &[u64]| _mm512_maskz_loadu_epi64(mask, words.as_ptr().cast());
+                (load(first), load(second))
+            };
+            let columns = _mm512_xor_si512(_mm512_and_si512(first, low), _mm512_and_si512(second, high));
+            let odd = _mm512_test_epi64_mask(_mm512_popcnt_epi64(columns), _mm512_set1_epi64(1));
+            sums |= u32::from(odd) << (8 * group);
+        }
+        sums
+    }
+}
+
+#[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+pub(in crate::exact) mod neon {
+    use std::arch::aarch64::*;
+
+    use super::Machine;
+
+    /// Every 64-bit ARM processor that this is compiled for.
+    #[derive(Debug, Clone, Copy)]
+    pub(in crate::exact) struct Neon;
+
+    impl Machine for Neon {
+        #[inline(always)]
+        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+            let mut sums = 0;
+            for (column, (&first, &second)) in first.iter().zip(second).enumerate() {
+                // SAFETY: this is compiled for processors with NEON only.
+                let count = unsafe { vaddv_u8(vcnt_u8(vcreate_u8(first & low ^ second & high))) };
+                sums |= u32::from(count & 1) << column;
+            }
+            sums
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: a machine that adds up other columns than plain Rust does.
+    use super::*;
+    use crate::testing::Random;
+
+    fn model(first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        let odd = |(first, second): (&u64, &u64)| (first & low ^ second & high).count_ones() & 1;
+        first.iter().zip(second).map(odd).enumerate().fold(0, |sums, (column, odd)| sums | odd << column)
+    }
+
+    fn agrees(machine: impl Machine) {
+        let mut random = Random::new(26);
+        for round in 0..20_000 {
+            let columns = round % 33;
+            let words: Vec<u64> = (0..2 * columns).map(|_| random.next() & random.next()).collect();
+            let (first, second) = words.split_at(columns);
+            let (low, high) = (random.next(), random.next() & random.next());
+            assert_eq!(machine.sums(first, second, low, high), model(first, second, low, high), "{columns}");
+        }
+    }
+
+    #[test]
+    fn every_machine_adds_up_alike() {
+        agrees(Portable);
+        for isa in Isa::available() {
+            match Version::of(isa) {
+                Version::Portable => {}
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: the processor has the instructions of its versions.
+                Version::Avx2 => agrees(unsafe { x86::Avx2::new() }),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                Version::Avx512 => agrees(unsafe { x86::Avx512::new() }),
+                #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
+                Version::Neon => agrees(neon::Neon),
+            }
+        }
+    }
+}
