@@ -176,7 +176,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-#[cfg(any())]
+#[cfg(test)]
 mod tests {
     //! Catches: advice that the filter which gives it refuses.
     use super::*;

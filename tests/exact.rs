@@ -4,7 +4,7 @@
 use besom::exact::{ExcludeError, exclude};
 use besom::testing::Random;
 use besom::{
-    Adaptive, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
+    Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
     TelescopingFilter, UncompressedTelescopingFilter,
 };
 
@@ -58,6 +58,8 @@ fn every_negative_is_rejected_and_every_key_accepted() {
                 check(extension.build().unwrap(), keys, negatives, seed, true);
             }
         }
+        let broom = BroomFilter::builder().capacity(keys as usize).false_positive_rate(1.0 / 64.0).seed(seed);
+        check(broom.build().unwrap(), keys, negatives.min(200), seed, false);
         let cuckooing =
             CuckooingFilter::builder().capacity(keys as usize).false_positive_rate(1.0 / 64.0).seed(seed);
         check(cuckooing.build().unwrap(), keys, negatives.min(200), seed, false);

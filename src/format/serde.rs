@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter, KeyHasher, LevelFilter,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
+    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
+    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter,
 };
 
@@ -69,6 +69,7 @@ as_bytes! {
     [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,
     [H: KeyHasher] BloomFilter<H>,
+    [H: KeyHasher] BroomFilter<H>,
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,

@@ -8,7 +8,7 @@ use besom::exact::ExactList;
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
 use besom::testing::{Damage, Random, fuzz};
 use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, Cascade, ExtensionFilter,
+    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter,
     PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
@@ -71,6 +71,7 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<Cascade<QuotientFilter, Xxh3>>,
         read::<WhitelistFilter<Xxh3>>,
         read::<TinySet<Xxh3>>,
+        read::<BroomFilter<Xxh3>>,
         read::<ExactList<Xxh3>>,
         read::<ExactList<SipHash>>,
         read::<Sharded<QuotientFilter<Xxh3>>>,

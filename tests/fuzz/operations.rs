@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
 use besom::{
-    Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter, Cascade,
-    CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote, Overflow,
-    PartialKeyCuckooFilter, QuotientFilter, Remove, Seed, Settled, SwappingFilter, TelescopingFilter,
-    TinySet, UncompressedTelescopingFilter,
+    Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter, BroomFilter,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote,
+    Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Seed, Settled, SwappingFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
 };
 
 /// What a filter is built for.
@@ -146,6 +146,8 @@ fuzz_adaptive! {
     fuzz_telescoping_uncompressed: UncompressedTelescopingFilter, growable;
     fuzz_extension: ExtensionFilter, overflow, growable;
     fuzz_extension_bins: ExtensionFilter, bins, growable;
+    fuzz_broom: BroomFilter, growable;
+    fuzz_broom_bins: BroomFilter, growable, bins;
     fuzz_cuckoo: CuckooFilter;
     fuzz_cuckooing: CuckooingFilter;
     fuzz_cyclic: CyclicFilter<2>;
