@@ -73,7 +73,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 
     /// Makes levels and ledger again from all keys of the remote.
-    fn make_again<R: Remote>(&mut self, remote: &mut R) -> Outcome<(), R> {
+    pub(super) fn make_again<R: Remote>(&mut self, remote: &mut R) -> Outcome<(), R> {
         let (levels, ledger) = self.from_scan(remote, 1, |_| true)?;
         self.take(levels, 1);
         self.ledger = ledger;
