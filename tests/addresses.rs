@@ -145,6 +145,10 @@ fn index_of_its_own<F: HashAddressed>(mut filter: F) {
         if step % 1_000 == 0 {
             filter.verify().unwrap();
             filter.verify_remote(&mut index).unwrap();
+            if step % 4_000 == 0 {
+                assert!(filter.rebuild_sorted(&mut index).unwrap());
+                filter.verify_remote(&mut index).unwrap();
+            }
         }
         assert_eq!(filter.len(), rows.len());
         assert!(rows.keys().all(|(_, key)| filter.contains(&key[..])), "a stored key was lost");

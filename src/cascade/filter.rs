@@ -233,6 +233,11 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         self.settle_lists(&addresses, authority, remote)
     }
 
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+        self.make_again(remote)?;
+        Ok(true)
+    }
+
     fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
         Some(self.ledger.homes().addresses(self.ledger.list(digest)))
     }

@@ -68,7 +68,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         expected: &Ledger,
         keep: impl Fn(&[u8]) -> bool,
     ) -> Outcome<Levels<F>, R> {
-        let (levels, found) = self.from_scan(remote, rebuilds, keep)?;
+        let (levels, found) = self.scanned(remote, rebuilds, keep)?;
         if found == *expected { Ok(levels) } else { Err(expected.disagreement(&found)) }
     }
 

@@ -73,8 +73,8 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 
     /// Makes levels and ledger again from all keys of the remote.
-    fn make_again<R: Remote>(&mut self, remote: &mut R) -> Outcome<(), R> {
-        let (levels, ledger) = self.from_scan(remote, 1, |_| true)?;
+    pub(super) fn make_again<R: Remote>(&mut self, remote: &mut R) -> Outcome<(), R> {
+        let (levels, ledger) = self.scanned(remote, 1, |_| true)?;
         self.take(levels, 1);
         self.ledger = ledger;
         Ok(())
@@ -82,7 +82,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
 
     /// Levels with the hash functions that follow so many rebuilds from now, and the ledger, of all keys of the remote that are
     /// to be kept.
-    pub(super) fn from_scan<R: Remote>(
+    pub(super) fn scanned<R: Remote>(
         &self,
         remote: &mut R,
         rebuilds: u64,

@@ -17,6 +17,7 @@ mod tests;
 use std::ops::RangeInclusive;
 
 use crate::bins::{ExtendingBins, Place as BinPlace};
+use crate::filter::out_of_memory;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
@@ -318,6 +319,14 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         remote: &mut R,
     ) -> Result<Settled, AdaptiveError<R::Error>> {
         on_ground!(&mut self.on, filter => ground::settle(filter, addresses, authority, remote))
+    }
+
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => {
+            let empty = filter.emptied().map_err(out_of_memory)?;
+            *filter = ground::from_sorted(empty, remote)?;
+        });
+        Ok(true)
     }
 
     fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {

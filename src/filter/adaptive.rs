@@ -153,6 +153,23 @@ pub trait Adaptive: Filter {
         None
     }
 
+    /// Becomes a filter of exactly the keys that the remote has, from one sequential pass over it; repairs are forgotten. `false`,
+    /// and nothing happens, if the filter moves keys: what the remote has of it then is not where an empty filter would put it.
+    ///
+    /// Nothing is written. A filter that can grow becomes as large as it has to be.
+    ///
+    /// # Errors
+    ///
+    /// [`AdaptiveError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not
+    /// theirs; the filter is unchanged.
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        Self: Sized,
+    {
+        let _ = remote;
+        Ok(false)
+    }
+
     /// An empty filter with the same parameters, and hash functions that were not used so far where repairs depend on
     /// that.
     ///

@@ -35,8 +35,8 @@ pub enum Change<'k> {
 /// remote says: all keys of a **range of addresses**. It lies beside the slow dictionary, is written when the dictionary is
 /// written, and is read only when a false positive has caused a read there anyway. A negative query never touches it.
 ///
-/// Every ordered store is one: a `BTreeSet`, an SQL column with an index, a table of redb keyed by `(u64, &[u8])`, LMDB,
-/// RocksDB. What an address means depends on the filter:
+/// Every ordered store is one: a `BTreeSet`, an SQL column with an index, a table of redb keyed by `(u64, &[u8])`, any LSM
+/// tree. What an address means depends on the filter:
 ///
 /// | filters | address |
 /// |---|---|

@@ -47,7 +47,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let place = Placing { slots: self.table.slots() };
         let prepare = |items: &mut Vec<Item>| {
             place.drop_duplicates(items, keys);
-            place.pushes(items, keys)
+            Pushes::of(items, keys)
         };
         let table = bulk::fill(empty, keys.len(), item, prepare, |pushes| pushes.apply(remote));
         let table = table.map_err(|Failed(error)| error)?;
@@ -93,22 +93,6 @@ impl Placing {
         }
         *items = kept;
     }
-
-    /// What the remote is to be told.
-    fn pushes<K: Key>(self, items: &[Item], keys: &[K]) -> Pushes {
-        /// Keys lie anywhere in memory: they are fetched ahead.
-        const AHEAD: usize = 16;
-        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
-        let mut pushes = Pushes { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
-        for (index, &item) in items.iter().enumerate() {
-            if let Some(next) = items.get(index + AHEAD) {
-                crate::bits::prefetch(&raw const keys[next.1]);
-            }
-            keys[item.1].with_bytes(|bytes| pushes.keys.push(bytes));
-            pushes.addresses.push(item.0);
-        }
-        pushes
-    }
 }
 
 /// Whether two of a few keys have the same hash.
@@ -117,6 +101,22 @@ fn has_twins(run: &[Item]) -> bool {
 }
 
 impl Pushes {
+    /// What the remote is to be told of some items.
+    fn of<K: Key>(items: &[Item], keys: &[K]) -> Self {
+        /// Keys lie anywhere in memory: they are fetched ahead.
+        const AHEAD: usize = 16;
+        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
+        let mut pushes = Self { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
+        for (index, &(address, number)) in items.iter().enumerate() {
+            if let Some(next) = items.get(index + AHEAD) {
+                crate::bits::prefetch(&raw const keys[next.1]);
+            }
+            keys[number].with_bytes(|bytes| pushes.keys.push(bytes));
+            pushes.addresses.push(address);
+        }
+        pushes
+    }
+
     fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
         let mut group = Vec::with_capacity(GROUP.min(self.addresses.len()));
         for (index, &address) in self.addresses.iter().enumerate() {

@@ -324,6 +324,15 @@ macro_rules! forward_to_core {
                 $crate::ground::settle(&mut self.core, addresses, authority, remote)
             }
 
+            fn rebuild_sorted<R: $crate::Remote>(
+                &mut self,
+                remote: &mut R,
+            ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+                let empty = self.core.emptied().map_err($crate::filter::out_of_memory)?;
+                self.core = $crate::ground::from_sorted(empty, remote)?;
+                Ok(true)
+            }
+
             fn home(&self, digest: $crate::Digest) -> Option<std::ops::RangeInclusive<u64>> {
                 Some($crate::ground::home(&self.core, digest))
             }

@@ -108,14 +108,15 @@ impl<F: Tested> Run<F> {
                 };
                 assert_eq!(removed.unwrap(), stored);
             }
-            50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(6) => {
-                self.core.grow(&mut self.remote).unwrap();
-                self.counts.grown += 1;
-                if !self.keeps_repairs_when_growing {
-                    self.repaired.clear();
-                }
-            }
             _ => self.adapt(number),
+        }
+    }
+
+    fn grow(&mut self) {
+        self.core.grow(&mut self.remote).unwrap();
+        self.counts.grown += 1;
+        if !self.keeps_repairs_when_growing {
+            self.repaired.clear();
         }
     }
 
@@ -155,6 +156,9 @@ impl<F: Tested> Run<F> {
         let pool = pool(&self.core, 40 * self.core.capacity());
         for step in 0..steps {
             self.step(&mut random, &pool);
+            if step == steps * 3 / 4 {
+                self.grow();
+            }
             if step % 8 == 0 {
                 self.check();
             }
