@@ -15,6 +15,7 @@ mod ahead;
 mod builder;
 mod extending;
 mod filter;
+mod fingerprints;
 mod flagged;
 mod grow;
 mod layout;

@@ -2,7 +2,7 @@
 //!
 //! [`Persist`] writes and reads filters as streams, bytes and files, and opens them on a [`Region`] (a memory map, say)
 //! without reading them. [`inspect`] says what a file holds, [`check`] whether it is intact. `docs/formats.md` draws the
-//! format.
+//! format. [`delta`] has what changed between two files.
 //!
 //! ```text
 //! | header       | checksums of the chunks, | payload: sections, each padded   |
@@ -13,12 +13,14 @@
 //! reading. Since the sections begin on cache lines, a file that is mapped into memory is the filter.
 
 mod decoder;
+pub mod delta;
 mod encoder;
 mod error;
 mod header;
 mod kind;
 mod options;
 mod persist;
+mod rice;
 mod save;
 #[cfg(feature = "serde")]
 mod serde;

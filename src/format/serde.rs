@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::{Persist, ReadOptions, WriteOptions};
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
+use crate::exact::ExactList;
 use crate::{
     BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
     LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
@@ -71,6 +72,7 @@ as_bytes! {
     [H: KeyHasher] BloomFilter<H>,
     [H: KeyHasher] BroomFilter<H>,
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
+    [H: KeyHasher] ExactList<H>,
     [H: KeyHasher] ExtensionFilter<H>,
     [H: KeyHasher] PartialKeyCuckooFilter<H>,
     [H: KeyHasher] QuotientFilter<H>,

@@ -3,6 +3,7 @@
 mod attack;
 mod build;
 mod compare;
+mod delta;
 mod digests;
 mod error;
 mod filters;
@@ -53,6 +54,10 @@ enum Verb {
     Merge(rewrite::Merge),
     /// Rewrite a filter file: with or without its seed, another generation, the newest format
     Convert(rewrite::Convert),
+    /// Write what changed between two filter files
+    Diff(delta::Diff),
+    /// Turn a filter file into a later one
+    Apply(delta::Apply),
     /// Play every filter against every adversary, and show who sustains its rate
     Attack(attack::Attack),
     /// Repeat the experiments of the papers behind the filters
@@ -75,6 +80,8 @@ impl Verb {
             Self::Verify(command) => command.run(),
             Self::Merge(command) => command.run(),
             Self::Convert(command) => command.run(),
+            Self::Diff(command) => command.run(),
+            Self::Apply(command) => command.run(),
             Self::Attack(command) => command.run(),
             Self::Reproduce(command) => command.run(),
             Self::Bench(command) => command.run(),

@@ -68,6 +68,11 @@ pub(crate) fn check_target(path: &Path) -> Outcome<()> {
 
 /// Writes a file beside its place, and puts it there when it is whole.
 pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
+    write_bytes(path, content.as_bytes())
+}
+
+/// The same for bytes.
+pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> Outcome<()> {
     check_target(path)?;
     if is_stdout(path) {
         return print(content);
@@ -77,7 +82,7 @@ pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
         // Removed when it is dropped, unless it took its place.
         let mut file =
             tempfile::Builder::new().prefix(".besom-").permissions(ordinary()).tempfile_in(folder)?;
-        file.write_all(content.as_bytes())?;
+        file.write_all(content)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };

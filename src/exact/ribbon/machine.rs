@@ -10,8 +10,9 @@ pub(in crate::exact) const MOST_COLUMNS: u64 = 32;
 
 /// How a processor adds up columns. A value of such a type is a proof that the processor has its instructions.
 pub(in crate::exact) trait Machine: Copy {
-    /// The sums, from the first column in the lowest bit. Both blocks have the same number of words, at most 32.
-    fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32;
+    /// The sums, from the first column in the lowest bit. Both blocks have this many words at least, from 1 to 32; what is behind them is
+    /// not part of the sums, but may be read, and the bits beyond the last column may be anything.
+    fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32;
 }
 
 /// Which version of the queries is run.
@@ -48,8 +49,8 @@ pub(in crate::exact) struct Portable;
 
 impl Machine for Portable {
     #[inline(always)]
-    fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
-        let mut sums = 0;
+    fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
+        let (mut sums, first, second) = (0, &first[..columns], &second[..columns]);
         for (group, (first, second)) in first.chunks(8).zip(second.chunks(8)).enumerate() {
             let mut columns = [0; 8];
             for (column, (first, second)) in columns.iter_mut().zip(first.iter().zip(second)) {
@@ -116,35 +117,49 @@ pub(in crate::exact) mod x86 {
 
     impl Machine for Avx2 {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
             // SAFETY: `self` proves that the processor has AVX2.
-            unsafe { sums_avx2(first, second, low, high) }
+            unsafe { sums_avx2(first, second, columns, low, high) }
         }
     }
 
     impl Machine for Avx512 {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
             // SAFETY: `self` proves that the processor has AVX-512 F and VPOPCNTDQ.
-            unsafe { sums_avx512(first, second, low, high) }
+            unsafe { sums_avx512(&first[..columns], &second[..columns], low, high) }
         }
     }
 
-    /// The first `i` of four lanes, for every `i`.
-    static LANES: [[i64; 4]; 5] = [[0; 4], [-1, 0, 0, 0], [-1, -1, 0, 0], [-1, -1, -1, 0], [-1; 4]];
-
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn sums_avx2(first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+    fn sums_avx2(first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
         let (low, high) = (_mm256_set1_epi64x(low.cast_signed()), _mm256_set1_epi64x(high.cast_signed()));
+        let whole = columns.next_multiple_of(4);
+        if first.len() < whole || second.len() < whole {
+            // The end of the table: from copies that are long enough.
+            let [mut ends, mut behind] = [[0; 32]; 2];
+            ends[..columns].copy_from_slice(&first[..columns]);
+            behind[..columns].copy_from_slice(&second[..columns]);
+            return fours(&ends[..whole], &behind[..whole], low, high);
+        }
+        if whole == 8 {
+            // The usual number, without a loop.
+            return fours(&first[..8], &second[..8], low, high);
+        }
+        fours(&first[..whole], &second[..whole], low, high)
+    }
+
+    /// The sums of whole groups of four columns.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn fours(first: &[u64], second: &[u64], low: __m256i, high: __m256i) -> u32 {
+        let groups = first.as_chunks::<4>().0.iter().zip(second.as_chunks::<4>().0);
         let mut sums = 0;
-        for (group, (first, second)) in first.chunks(4).zip(second.chunks(4)).enumerate() {
-            let count = first.len().min(second.len());
-            // SAFETY: only the lanes that both slices have are loaded; the mask has four lanes.
+        for (group, (first, second)) in groups.enumerate() {
+            // SAFETY: both are four words.
             let (first, second) = unsafe {
-                let mask = _mm256_loadu_si256(LANES[count].as_ptr().cast());
-                let load = |words: &[u64]| _mm256_maskload_epi64(words.as_ptr().cast(), mask);
-                (load(first), load(second))
+                (_mm256_loadu_si256(first.as_ptr().cast()), _mm256_loadu_si256(second.as_ptr().cast()))
             };
             let columns = _mm256_xor_si256(_mm256_and_si256(first, low), _mm256_and_si256(second, high));
             sums |= parities(columns) << (4 * group);
@@ -169,19 +184,26 @@ pub(in crate::exact) mod x86 {
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
     fn sums_avx512(first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
         let (low, high) = (_mm512_set1_epi64(low.cast_signed()), _mm512_set1_epi64(high.cast_signed()));
-        let mut sums = 0;
-        for (group, (first, second)) in first.chunks(8).zip(second.chunks(8)).enumerate() {
-            let mask = 0xff_u8 >> (8 - first.len().min(second.len()));
-            // SAFETY: only the lanes that both slices have are loaded.
-            let (first, second) = unsafe {
-                let load = |words: &[u64]| _mm512_maskz_loadu_epi64(mask, words.as_ptr().cast());
-                (load(first), load(second))
-            };
-            let columns = _mm512_xor_si512(_mm512_and_si512(first, low), _mm512_and_si512(second, high));
-            let odd = _mm512_test_epi64_mask(_mm512_popcnt_epi64(columns), _mm512_set1_epi64(1));
-            sums |= u32::from(odd) << (8 * group);
+        if first.len() <= 8 && second.len() <= 8 {
+            return eight(first, second, low, high);
         }
-        sums
+        let groups = first.chunks(8).zip(second.chunks(8)).enumerate();
+        groups.fold(0, |sums, (group, (first, second))| sums | eight(first, second, low, high) << (8 * group))
+    }
+
+    /// The sums of up to eight columns.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vpopcntdq")]
+    fn eight(first: &[u64], second: &[u64], low: __m512i, high: __m512i) -> u32 {
+        let mask = (0xff_u32 >> (8 - first.len().min(second.len()).min(8))) as u8;
+        // SAFETY: only the lanes that both slices have are loaded.
+        let (first, second) = unsafe {
+            let load = |words: &[u64]| _mm512_maskz_loadu_epi64(mask, words.as_ptr().cast());
+            (load(first), load(second))
+        };
+        let columns = _mm512_xor_si512(_mm512_and_si512(first, low), _mm512_and_si512(second, high));
+        let odd = _mm512_test_epi64_mask(_mm512_popcnt_epi64(columns), _mm512_set1_epi64(1));
+        odd.into()
     }
 }
 
@@ -197,9 +219,9 @@ pub(in crate::exact) mod neon {
 
     impl Machine for Neon {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], low: u64, high: u64) -> u32 {
+        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
             let mut sums = 0;
-            for (column, (&first, &second)) in first.iter().zip(second).enumerate() {
+            for (column, (&first, &second)) in first.iter().zip(second).take(columns).enumerate() {
                 // SAFETY: this is compiled for processors with NEON only.
                 let count = unsafe { vaddv_u8(vcnt_u8(vcreate_u8(first & low ^ second & high))) };
                 sums |= u32::from(count & 1) << column;
@@ -223,11 +245,15 @@ mod tests {
     fn agrees(machine: impl Machine) {
         let mut random = Random::new(26);
         for round in 0..20_000 {
-            let columns = round % 33;
-            let words: Vec<u64> = (0..2 * columns).map(|_| random.next() & random.next()).collect();
-            let (first, second) = words.split_at(columns);
+            let columns = 1 + round % 32;
+            // With and without words behind the last column.
+            let len = columns + random.below(3) as usize * random.below(8) as usize;
+            let words: Vec<u64> = (0..2 * len).map(|_| random.next() & random.next()).collect();
+            let (first, second) = words.split_at(len);
             let (low, high) = (random.next(), random.next() & random.next());
-            assert_eq!(machine.sums(first, second, low, high), model(first, second, low, high), "{columns}");
+            let sums = machine.sums(first, second, columns, low, high);
+            let expected = model(&first[..columns], &second[..columns], low, high);
+            assert_eq!((sums ^ expected) << (32 - columns), 0, "{columns} of {len}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::{Digest, parallel};
 
 use super::band::{Band, again};
 use super::layer::{BLOCK, Columns, Layer, Spot};
-use super::machine::Machine;
+use super::machine::{Machine, Portable};
 use super::solve::{self, Entry, Solved, hashed_value};
 
 /// The numbers that a table's shape follows from: buckets of the two bumping layers; for the last one, where equations can begin,
@@ -105,31 +105,20 @@ impl<B: Band> Table<B> {
         })
     }
 
-    /// The layer that has the equation of a key, if there is one, and the digest that it has there.
+    /// Whether the equation of a key is in the first layer, as most are.
     #[inline(always)]
-    fn find(&self, words: &[u64], digest: Digest) -> Option<(&Layer<B>, Digest, Spot)> {
+    pub(in crate::exact) fn is_first(&self, words: &[u64], digest: Digest) -> bool {
         let first = &self.bumping[0];
-        if first.buckets > 0 {
-            let spot = first.spot(digest);
-            if !first.is_bumped(words, spot) {
-                return Some((first, digest, spot));
-            }
-        }
-        self.find_bumped(words, digest)
+        first.buckets > 0 && !first.is_bumped(words, first.spot(digest))
     }
 
-    #[cold]
-    #[inline(never)]
-    fn find_bumped(&self, words: &[u64], digest: Digest) -> Option<(&Layer<B>, Digest, Spot)> {
+    /// The layer that has the equation of a key that was bumped, if there is one, and the digest that it has there.
+    fn find_bumped(&self, words: &[u64], digest: Digest) -> Option<(&Layer<B>, Digest)> {
         let (second, digest) = (&self.bumping[1], again(digest, 0));
-        if second.buckets > 0 {
-            let spot = second.spot(digest);
-            if !second.is_bumped(words, spot) {
-                return Some((second, digest, spot));
-            }
+        if second.buckets > 0 && !second.is_bumped(words, second.spot(digest)) {
+            return Some((second, digest));
         }
-        let digest = again(digest, self.salt);
-        (self.last.buckets > 0).then(|| (&self.last, digest, self.last.spot(digest)))
+        (self.last.buckets > 0).then(|| (&self.last, again(digest, self.salt)))
     }
 
     /// Asks the processor to fetch what a query in the first layer reads.
@@ -144,12 +133,8 @@ impl<B: Band> Table<B> {
         let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
         let start = words.as_ptr().wrapping_add(first);
         prefetch(start);
-        let mut line = 8;
-        while line < reach {
-            prefetch(start.wrapping_add(line));
-            line += 8;
-        }
         prefetch(start.wrapping_add(reach - 1));
+        (8..reach - 1).step_by(8).for_each(|word| prefetch(start.wrapping_add(word)));
     }
 }
 
@@ -164,20 +149,50 @@ impl Table<u64> {
     /// Whether the sums of the key's equation are the hash bits that they are for all keys of the table.
     #[inline(always)]
     pub(in crate::exact) fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
-        let Some((layer, digest, spot)) = self.find(words, digest) else { return false };
-        let row = layer.row(spot);
-        let (block, shift) = (row / BLOCK, row % BLOCK);
+        if self.is_first(words, digest) {
+            self.first_matches(machine, words, digest)
+        } else {
+            self.bumped_matches(words, digest)
+        }
+    }
+
+    /// The same for a key in the first layer.
+    #[inline(always)]
+    pub(in crate::exact) fn first_matches(
+        &self,
+        machine: impl Machine,
+        words: &[u64],
+        digest: Digest,
+    ) -> bool {
+        let layer = &self.bumping[0];
+        let spot = layer.spot(digest);
+        let block = layer.row(spot) / BLOCK;
+        layer.matches(machine, words, digest, spot, block + 1)
+    }
+
+    /// The same for one that was bumped.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::exact) fn bumped_matches(&self, words: &[u64], digest: Digest) -> bool {
+        let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
+        let spot = layer.spot(digest);
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let second = if layer.bumps { block + 1 } else { (block + 1).min(layer.rows() / BLOCK - 1) };
-        let columns = layer.columns.count + u64::from(second < layer.columns.wider);
-        let words_of = |block: u64| {
-            let first = layer.rows_at + layer.columns.words_before(block) as usize;
-            &words[first..first + columns as usize]
-        };
+        let second = (layer.row(spot) / BLOCK + 1).min(layer.rows() / BLOCK - 1);
+        layer.matches(Portable, words, digest, spot, second)
+    }
+}
+
+impl Layer<u64> {
+    #[inline(always)]
+    fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest, spot: Spot, second: u64) -> bool {
+        let row = self.row(spot);
+        let (block, shift) = (row / BLOCK, row % BLOCK);
+        let columns = self.columns.count + u64::from(second < self.columns.wider);
+        let words_of = |block: u64| &words[self.rows_at + self.columns.words_before(block) as usize..];
         let coefficients = u64::coefficients(digest);
         let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
-        let sums = machine.sums(words_of(block), words_of(second), low, high);
-        (sums ^ hashed_value(spot.rest)) & (u32::MAX >> (32 - columns)) == 0
+        let sums = machine.sums(words_of(block), words_of(second), columns as usize, low, high);
+        (sums ^ hashed_value(spot.rest)) << (32 - columns) == 0
     }
 }
 
@@ -185,14 +200,40 @@ impl Table<u128> {
     /// The value of a key of the table; anything for another.
     #[inline(always)]
     pub(in crate::exact) fn value(&self, words: &[u64], digest: Digest) -> bool {
-        let Some((layer, digest, spot)) = self.find(words, digest) else { return false };
-        let row = layer.row(spot);
+        if self.is_first(words, digest) {
+            self.first_value(words, digest)
+        } else {
+            self.bumped_value(words, digest)
+        }
+    }
+
+    /// The same for a key in the first layer.
+    #[inline(always)]
+    pub(in crate::exact) fn first_value(&self, words: &[u64], digest: Digest) -> bool {
+        let layer = &self.bumping[0];
+        let row = layer.row(layer.spot(digest));
+        layer.value(words, digest, row, (row / BLOCK) as usize + 2)
+    }
+
+    /// The same for one that was bumped.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::exact) fn bumped_value(&self, words: &[u64], digest: Digest) -> bool {
+        let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
+        let row = layer.row(layer.spot(digest));
+        // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
+        let third = (row / BLOCK + 2).min(layer.rows() / BLOCK - 1);
+        layer.value(words, digest, row, third as usize)
+    }
+}
+
+impl Layer<u128> {
+    #[inline(always)]
+    fn value(&self, words: &[u64], digest: Digest, row: u64, third: usize) -> bool {
         let (block, shift) = ((row / BLOCK) as usize, row % BLOCK);
-        let third =
-            if layer.bumps { block + 2 } else { (block + 2).min((layer.rows() / BLOCK) as usize - 1) };
         let coefficients = u128::coefficients(digest);
         let (low, high) = (coefficients << shift, (coefficients >> 64) as u64 >> 1 >> (63 - shift));
-        let words = &words[layer.rows_at..];
+        let words = &words[self.rows_at..];
         let sum = words[block] & low as u64 ^ words[block + 1] & (low >> 64) as u64 ^ words[third] & high;
         sum.count_ones() & 1 == 1
     }
