@@ -78,7 +78,7 @@ fn every_byte_of_a_header_is_where_it_is() {
         "00000000000000000000000000000000",
         "00000000000000000000000000000000",
         // checksum of the header
-        "00000000000000008ba794a6a9aa4650",
+        "0000000000000000891290f2bd2fe7ef",
         // the checksum of the one chunk, and zeros to the next line
         "41ff433b818da61a0000000000000000",
         "00000000000000000000000000000000",

@@ -15,7 +15,7 @@ use besom::{
 
 /// One file of every kind, with either hash function.
 fn corpus() -> Vec<Vec<u8>> {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2");
     let mut paths: Vec<PathBuf> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -37,9 +37,6 @@ fn reads_per_insertion_after_any_number_of_repairs() {
     let n = if full { 1_000_000 } else { 20_000 };
     for load in [0.90, 0.95] {
         for repairs in [0.0, 0.1, 0.5, 1.0, 4.0] {
-            if !full && repairs > 0.5 {
-                continue;
-            }
             let of = || parameters(n, 8, load, Overflow::Spill, 7);
             let reads = [
                 reads_per_insertion(telescoping_core(of()), repairs),
