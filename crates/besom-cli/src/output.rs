@@ -11,8 +11,13 @@ use crate::interrupt;
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Outcome<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to standard output.
+fn print_bytes(bytes: &[u8]) -> Outcome<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
 /// Writes a value to standard output as JSON.
@@ -75,7 +80,7 @@ pub(crate) fn write_file(path: &Path, content: &str) -> Outcome<()> {
 pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> Outcome<()> {
     check_target(path)?;
     if is_stdout(path) {
-        return print(content);
+        return print_bytes(content);
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || {

@@ -207,7 +207,9 @@ fn verify_notices_a_damaged_value() {
         let open = || RedbStore::builder().layout(layout).open(&path, telescoping);
         let store = open().unwrap();
         let mut batch = Batch::new();
-        (0..200_u64).for_each(|key| drop(batch.insert(&key.to_le_bytes(), b"a value to be found again")));
+        for key in 0..200_u64 {
+            batch.insert(&key.to_le_bytes(), b"a value to be found again");
+        }
         store.write(&batch).unwrap();
         store.verify().unwrap();
         drop(store);
