@@ -60,12 +60,12 @@ pub(crate) fn in_contest(row: &Row, plan: &Plan<'_>) -> bool {
     }
 }
 
-/// Fewest useless reads first; then who stands up better to the attacker, who is faster, who is smaller.
+/// Fewest useless reads first; then who stands up better to the attacker, who is smaller. Nothing that depends on the time of day.
 pub(super) fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
     (a.useless().median.total_cmp(&b.useless().median))
         .then(a.attacked().median.total_cmp(&b.attacked().median))
-        .then(b.first().filter_speed.total_cmp(&a.first().filter_speed))
         .then(a.bits_per_key().total_cmp(&b.bits_per_key()))
+        .then(a.entry_name.cmp(b.entry_name))
 }
 
 /// Judges what was measured. `None` if nothing was.
