@@ -39,7 +39,7 @@
 //! | operations in steps, for stores that are awaited | [`play`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
-//! | exact lists: known keys that must be rejected | [`exact`] |
+//! | exact lists: known keys that must be rejected; static filters | [`exact`] |
 //! | attacking a filter | [`game`] |
 //! | testing a store | [`testing`] |
 //! | which instructions are used | [`Isa`] |
