@@ -6,7 +6,8 @@ use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, Authority, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3,
+    AdaptiveError, Authority, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote,
+    Settled, Xxh3,
 };
 
 use super::builder::BroomFilterBuilder;

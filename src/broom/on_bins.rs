@@ -62,12 +62,7 @@ pub(super) struct BinGround {
 
 impl BinGround {
     /// A ground that was there before.
-    pub(super) fn from_parts(
-        table: Table,
-        columns: Bins,
-        strings: Strings,
-        ghosts: Adaptivity,
-    ) -> Self {
+    pub(super) fn from_parts(table: Table, columns: Bins, strings: Strings, ghosts: Adaptivity) -> Self {
         Self { table, columns, strings, ghosts }
     }
 

@@ -149,7 +149,11 @@ impl<G: Tested> Pair<G> {
             self.filter.insert(&key, &mut self.remote).unwrap();
         }
         if let Some(key) = doubt {
-            if listed.contains(&key) { self.stored.insert(key) } else { self.stored.remove(&key) };
+            if listed.contains(&key) {
+                self.stored.insert(key)
+            } else {
+                self.stored.remove(&key)
+            };
         }
         for at in touched {
             let _ = self.filter.settle(at..=at, Authority::Authoritative, &mut self.remote).unwrap();

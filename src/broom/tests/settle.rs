@@ -10,8 +10,8 @@ use super::super::on_quotients::QuotientGround;
 use super::{Recording, Tested, bins, coarse_bins, filter, large, small};
 use crate::testing::{Fault, Faults};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, Change, Digest, Filter, KeyHasher, MemoryRemote, Remote, Seed, Settled,
-    Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Digest, Filter, KeyHasher, MemoryRemote, Remote,
+    Seed, Settled, Xxh3,
 };
 
 const KEYS: u64 = 300;
@@ -117,7 +117,10 @@ fn lost_pairs<G: Tested>((start, clean): (Core<G, Xxh3>, Recording)) {
             assert!(filter == start);
             // A partial view takes nothing away, an authoritative one does.
             let at = address(&filter, key);
-            assert_eq!(filter.settle(at..=at, Authority::Partial, &mut remote).unwrap(), Settled::InQuestion { slots: 1 });
+            assert_eq!(
+                filter.settle(at..=at, Authority::Partial, &mut remote).unwrap(),
+                Settled::InQuestion { slots: 1 }
+            );
             assert!((0..KEYS).all(|key| filter.contains(&key)));
             let mut gone = filter.clone();
             assert!(settle(&mut gone, &[at], Authority::Authoritative, &mut remote), "{how}");
@@ -199,7 +202,7 @@ fn hundreds_of_keys_that_nothing_tells_apart_share_a_bin() {
 
 fn stray_keys<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
     let stranger = filter.local.address(&filter.fingerprint_of(b"stranger"));
-    for address in [stranger ^ 1, stranger ^ 8, u64::MAX, filter.local.last_address() + 1] {
+    for address in [stranger ^ 1, stranger ^ 8, u64::MAX, filter.local.all_addresses().end() + 1] {
         remote.remote.apply(&[Change::Insert { address, key: b"stranger" }]).unwrap();
         check(&filter, &mut remote, 0..KEYS);
         remote.remote.apply(&[Change::Remove { address, key: b"stranger" }]).unwrap();
@@ -268,7 +271,9 @@ fn late_steps<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
         let touched = std::mem::take(&mut other.touched);
         // In whatever order the addresses come, none of them says that a key is gone.
         for (number, &at) in touched.iter().enumerate() {
-            moved += u64::from(filter.settle(at..=at, Authority::Partial, &mut remote).unwrap() == Settled::Agreed);
+            moved += u64::from(
+                filter.settle(at..=at, Authority::Partial, &mut remote).unwrap() == Settled::Agreed,
+            );
             assert!((0..KEYS).all(|key| filter.contains(&key)), "after {number}");
         }
         assert!(filter == before, "repairs and places are as they were");
