@@ -7,8 +7,11 @@
 //! So the keys of a quotient, of either function, are one range of two addresses, and the steps that the frontier makes one
 //! after the other read ranges that follow each other: one read serves many steps.
 //!
-//! A key has one address at a time. When it is carried, and when the filter grows, that changes. A pair that is not at its key's
-//! present address is *debris*: what a group that failed has left, or a growth. Whoever reads a range passes over it.
+//! A key has one address at a time. When it is carried, that changes. A pair that is not at its key's present address is
+//! *debris*: what a group that failed has left. Whoever reads a range passes over it.
+//!
+//! All addresses of a filter are in one of two *halves*. A growth writes those of the larger filter to the other half, so that
+//! neither filter's pairs are ever taken for the other's.
 
 use std::ops::RangeInclusive;
 
@@ -19,39 +22,45 @@ use super::fingerprint::Fingerprint;
 use super::ground::Ground;
 use super::local::Local;
 
-/// Where the keys of a quotient begin.
-#[inline(always)]
-pub(super) fn first<C: Columns>(columns: C, quotient: u64) -> u64 {
-    let (class, column) = (quotient & ((1 << columns.class_bits()) - 1), quotient >> columns.class_bits());
-    (class * columns.count() + column) << 1
-}
+/// The bit that tells the halves. Above it there is room for the numbers of shards.
+pub(super) const HALF: u64 = 1 << 51;
 
-/// The quotient whose keys an address is for, which is beyond the table if the remote made it up.
-pub(super) fn quotient_at<C: Columns>(columns: C, address: u64) -> u64 {
-    let (class, column) = ((address >> 1) / columns.count(), (address >> 1) % columns.count());
-    if class >> columns.class_bits() > 0 { u64::MAX } else { column << columns.class_bits() | class }
+/// Where the keys of a quotient begin in a half.
+#[inline(always)]
+pub(super) fn first<C: Columns>(half: u64, columns: C, quotient: u64) -> u64 {
+    let (class, column) = (quotient & ((1 << columns.class_bits()) - 1), quotient >> columns.class_bits());
+    half | (class * columns.count() + column) << 1
 }
 
 impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// Where the remote has a key.
     pub(super) fn address(&self, key: &Fingerprint) -> u64 {
-        first(self.functions.columns(), key.quotient()) | key.function & 1
+        first(self.half, self.functions.columns(), key.quotient()) | key.function & 1
     }
 
     /// Where it has the keys of a quotient.
     pub(super) fn addresses(&self, quotient: u64) -> RangeInclusive<u64> {
-        let first = first(self.functions.columns(), quotient);
+        let first = first(self.half, self.functions.columns(), quotient);
         first..=first + 1
     }
 
-    /// The last address that a key can have.
-    pub(super) fn last_address(&self) -> u64 {
-        2 * self.quotients() - 1
+    /// All addresses that keys can have.
+    pub(super) fn all_addresses(&self) -> RangeInclusive<u64> {
+        self.half..=self.half + 2 * self.quotients() - 1
     }
 
-    /// The quotient whose keys are at an address.
+    /// The half that a growth writes to.
+    pub(super) fn other_half(&self) -> RangeInclusive<u64> {
+        let other = self.half ^ HALF;
+        other..=other + HALF - 1
+    }
+
+    /// The quotient whose keys are at an address; one beyond the table for addresses that no key has.
     pub(super) fn quotient_at(&self, address: u64) -> u64 {
-        quotient_at(self.functions.columns(), address)
+        let columns = self.functions.columns();
+        let number = (address ^ self.half) >> 1;
+        let (class, column) = (number / columns.count(), number % columns.count());
+        if class >> columns.class_bits() > 0 { u64::MAX } else { column << columns.class_bits() | class }
     }
 
     /// What a key is on its side of the frontier, if this is its address; else the pair is debris.

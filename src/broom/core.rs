@@ -27,8 +27,6 @@ pub(super) struct Core<G: Ground, H> {
     pub(super) growable: bool,
     pub(super) adaptations: u64,
     pub(super) growths: u64,
-    /// Attempts to grow since the functions were new.
-    pub(super) attempts: u64,
 }
 
 impl<G: Ground, H: KeyHasher> Core<G, H> {
@@ -40,13 +38,13 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         phase: u64,
     ) -> Result<Self, BuildError> {
         let local = Local::new(blueprint, capacity, hasher, phase)?;
-        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, attempts: 0 })
+        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0 })
     }
 
     /// An empty filter of this capacity, with hash functions that were never used.
     pub(super) fn anew(&self, capacity: usize) -> Result<Self, BuildError> {
         let ((phase, _), hasher) = (self.local.functions.position(), self.hasher().clone());
-        Self::from_blueprint(self.blueprint, capacity, self.growable, hasher, phase + 2 + 2 * self.attempts)
+        Self::from_blueprint(self.blueprint, capacity, self.growable, hasher, phase + 2)
     }
 
     pub(super) fn levels(&self) -> BroomLevels {
@@ -87,12 +85,12 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         let digest = self.digest(key);
         if self.len() < self.capacity {
             let place = self.place(digest);
-            let (columns, function) =
-                (self.local.functions.columns(), self.local.functions.number_of(digest));
+            let (half, columns) = (self.local.half, self.local.functions.columns());
+            let function = self.local.functions.number_of(digest);
             let mut written = Ok(());
             // The ground asks before it changes, in the middle of the one look at it.
             let push = || {
-                let address = addresses::first(columns, columns.quotient(place)) | function & 1;
+                let address = addresses::first(half, columns, columns.quotient(place)) | function & 1;
                 written = remote.apply(&[Change::Insert { address, key }]);
                 written.is_ok()
             };
@@ -170,6 +168,12 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
                 let list = steps.list_but(fingerprint.quotient(), key)?;
                 if list.iter().any(|stored| stored.key == key) {
                     return Ok(false);
+                }
+                let spot = steps.local.ground.find(fingerprint);
+                if spot.is_some_and(|spot| list.iter().all(|stored| stored.spot != spot)) {
+                    // A fingerprint that has lost its key takes this one for it.
+                    steps.set(steps.local.address(fingerprint), key, true);
+                    return Ok(true);
                 }
             }
             if full.len >= full.capacity {

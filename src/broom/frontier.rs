@@ -107,7 +107,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         if self.has_ahead(&here) {
             return Ok(());
         }
-        let last = self.local.last_address().min(here.end() + 2 * (AHEAD - 1));
+        let last = (*self.local.all_addresses().end()).min(here.end() + 2 * (AHEAD - 1));
         self.read_ahead(*here.start()..=last)
     }
 

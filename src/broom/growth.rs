@@ -6,24 +6,19 @@
 //! free of prefixes each for itself, and the frontiers stand at different places. So both operations read the keys and
 //! insert them into a second filter, under fresh hash functions; neither asks that the seeds of two filters agree.
 //!
-//! The keys of the second filter have other [addresses](super::addresses), so its pairs come to lie among those of the first, and to
-//! either filter those of the other one are debris. When all keys are written the second filter takes the place of the
-//! first, and the old pairs are removed. Whatever fails before that moment leaves the filter and its pairs as they were, and
-//! whatever fails after it has no say. What a failure leaves behind in the remote is debris: every read passes over
-//! it, and the next growth that succeeds, `clear` or `rebuild` removes it.
+//! The pairs of the second filter are written to the other half of the [addresses](super::addresses). When all keys are
+//! written the second filter takes the place of the first, and the half of the first is cleared. Whatever fails before that moment leaves
+//! the filter and its pairs as they were, and whatever fails after it has no say. What a failure leaves behind in the other
+//! half is read by nobody, and the next growth, `clear` or `rebuild` removes it.
 
-use std::ops::ControlFlow;
+use crate::filter::{Grouped, clear_range};
+use crate::{AdaptiveError, Growable, KeyHasher, Remote};
 
-use crate::filter::Grouped;
-use crate::{AdaptiveError, Change, Growable, KeyHasher, Remote};
-
+use super::addresses::HALF;
 use super::core::Core;
 use super::ground::Ground;
-use super::lists::{Home, Outcome, Pairs};
+use super::lists::{Home, Outcome};
 use super::local::Local;
-
-/// Removals that go to the remote in one group.
-const GROUP: usize = 256;
 
 impl<G: Ground, H: KeyHasher> Core<G, H> {
     /// See [`BroomFilter::merge`](super::BroomFilter::merge).
@@ -57,15 +52,14 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         more: impl FnOnce(&mut Self, &mut Grouped<'_, R>) -> Outcome<(), R>,
     ) -> Outcome<(), R> {
         let mut fresh = self.successor(capacity)?;
-        // If this fails, the next attempt takes other functions: what this one leaves is debris to it.
-        self.attempts += 1;
+        clear_range(self.local.other_half(), remote)?;
         let mut grouped = Grouped::new(remote);
         self.local.each_key(&mut grouped, |key, remote| fresh.insert_in_place(key, remote).map(drop))?;
         more(&mut fresh, &mut grouped)?;
         grouped.flush().map_err(AdaptiveError::Remote)?;
         *self = fresh;
         // It is done. Old pairs that cannot be removed now are removed later.
-        let _ = self.local.sweep(remote);
+        let _ = clear_range(self.local.other_half(), remote);
         Ok(())
     }
 
@@ -75,6 +69,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         G::columns(self.blueprint, capacity).map_err(|_| self.full())?;
         let mut fresh = self.anew(capacity).map_err(|_| self.local.out_of_memory())?;
         (fresh.adaptations, fresh.growths) = (self.adaptations, self.growths);
+        fresh.local.half = self.local.half ^ HALF;
         Ok(fresh)
     }
 }
@@ -98,31 +93,6 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             }
             let keys = stored.iter().map(|stored| &stored.key).chain(homeless.iter().map(|(key, _)| key));
             keys.into_iter().try_for_each(|key| visit(key, remote))?;
-        }
-        Ok(())
-    }
-
-    /// Removes all debris.
-    fn sweep<R: Remote>(&self, remote: &mut R) -> Outcome<(), R> {
-        let mut next = Some(0);
-        while let Some(from) = next.take() {
-            let mut debris: Pairs = Vec::with_capacity(GROUP);
-            let visit = &mut |address: u64, key: &[u8]| {
-                if debris.len() >= GROUP && debris.last().is_some_and(|last| last.0 != address) {
-                    next = Some(address);
-                    return ControlFlow::Break(());
-                }
-                if self.at_home(address, key).is_none() {
-                    debris.push((address, key.to_vec()));
-                }
-                ControlFlow::Continue(())
-            };
-            remote.range(from..=u64::MAX, visit).map_err(AdaptiveError::Remote)?;
-            let changes = debris.iter().map(|&(address, ref key)| Change::Remove { address, key });
-            let changes: Vec<Change<'_>> = changes.collect();
-            if !changes.is_empty() {
-                remote.apply(&changes).map_err(AdaptiveError::Remote)?;
-            }
         }
         Ok(())
     }

@@ -10,7 +10,6 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::{AdaptiveError, KeyHasher, Remote};
 
-use super::addresses;
 use super::fingerprint::Fingerprint;
 use super::ground::Ground;
 use super::local::Local;
@@ -98,7 +97,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
 
     /// What says that filter and remote disagree on a quotient.
     pub(super) fn inconsistent<E>(&self, quotient: u64, found: usize) -> AdaptiveError<E> {
-        let address = addresses::first(self.functions.columns(), quotient);
+        let address = *self.addresses(quotient).start();
         AdaptiveError::Inconsistent { address, expected: self.ground.stored_at(quotient), found }
     }
 
@@ -125,7 +124,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             pairs.push((address, key.to_vec()));
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        remote.range(0..=self.last_address(), visit).map_err(AdaptiveError::Remote)?;
+        remote.range(self.all_addresses(), visit).map_err(AdaptiveError::Remote)?;
         result?;
         found += self.check(quotient, pairs)?;
         if found == self.ground.len() { Ok(()) } else { Err(self.first_missing(remote)) }

@@ -19,6 +19,8 @@ pub(super) struct Local<G: Ground, H> {
     pub(super) functions: Functions<G::Columns, H>,
     pub(super) ground: G,
     pub(super) remainders: Remainders,
+    /// Which half of the addresses is the filter's: 0, or the bit that tells it.
+    pub(super) half: u64,
     /// E: how many bits more than it needs a repair takes.
     pub(super) extra: u32,
     /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
@@ -60,6 +62,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             functions,
             ground,
             remainders,
+            half: 0,
             extra: (remainders.table_bits + remainders.rest_bits).min(MOST_EXTRA),
             budget: (blueprint.budget * capacity as f64) as usize,
             #[cfg(test)]

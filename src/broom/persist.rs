@@ -4,7 +4,7 @@
 //! parameters  of a quotient table: quotients, remainder bits in the table, those beside it
 //!             of bins: bins, 0, bits of class and tag
 //!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier
-//! section     repairs, growths, growable, quotients that are flagged (0 on bins), attempts to grow since the functions were new
+//! section     repairs, growths, growable, quotients that are flagged (0 on bins), half of the addresses (0 or 1)
 //!
 //! of a quotient table
 //! primary     a level
@@ -28,6 +28,7 @@ use crate::KeyHasher;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
 
 use super::adaptivity::Adaptivity;
+use super::addresses::HALF;
 use super::builder::{BUDGETS, Blueprint};
 use super::core::Core;
 use super::functions::Functions;
@@ -75,7 +76,8 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let (load, budget) = (load.to_bits(), budget.to_bits());
         encoder.parameters(&[first, second, third, load, budget, phase, frontier]);
         let (growable, hinted) = (self.growable.into(), local.ground.hinted());
-        encoder.words(&[self.adaptations, self.growths, growable, hinted, self.attempts])?;
+        let half = u64::from(local.half > 0);
+        encoder.words(&[self.adaptations, self.growths, growable, hinted, half])?;
         local.ground.encode(encoder)
     }
 
@@ -92,13 +94,14 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let Some(columns) = columns else {
             return Err(unsound(format!("the table {parameters:?} for {capacity} keys at load {load}")));
         };
-        let [adaptations, growths, growable, hinted, attempts] = decoder.numbers()?;
+        let [adaptations, growths, growable, hinted, half] = decoder.numbers()?;
         let phase = in_range("hash functions given up", phase, 0..=MAX_COUNT)?;
         let mut functions = Functions::new(decoder.hasher()?, columns, phase);
         let last = functions.walk() - 1;
         functions.set_position((phase, in_range("steps of the frontier", frontier, 0..=last)?));
         let ground = G::decode(decoder, blueprint, columns, hinted)?;
-        let local = Local::from_parts(blueprint, capacity, functions, ground);
+        let mut local = Local::from_parts(blueprint, capacity, functions, ground);
+        local.half = if flag("half of the addresses", half)? { HALF } else { 0 };
         Ok(Self {
             local,
             blueprint,
@@ -106,7 +109,6 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
             growable: flag("growable", growable)?,
             adaptations: in_range("repairs", adaptations, 0..=MAX_COUNT)?,
             growths: in_range("growths", growths, 0..=MAX_COUNT)?,
-            attempts: in_range("attempts to grow", attempts, 0..=MAX_COUNT)?,
         })
     }
 }

@@ -33,18 +33,23 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         authority: Authority,
         remote: &mut R,
     ) -> Outcome<Settled, R> {
-        let (last, mut slots) = (self.local.last_address(), 0);
+        let (all, mut slots) = (self.local.all_addresses(), 0);
         // Both addresses of a quotient.
-        let (start, end) = (addresses.start() & !1, (addresses.end() | 1).min(last));
+        let (start, end) =
+            ((addresses.start() & !1).max(*all.start()), (addresses.end() | 1).min(*all.end()));
         let mut next = start;
         while next <= end {
             let until = end.min(next + ADDRESSES - 1);
             slots += self.settle_part(next..=until, authority, remote)?;
             next = until + 1;
         }
-        if *addresses.end() > last && authority == Authority::Authoritative {
-            // Only a growth that failed has put anything there.
-            clear_range(start.max(last + 1)..=*addresses.end(), remote)?;
+        if authority == Authority::Authoritative {
+            // Only a growth that failed has put anything outside of the filter's half.
+            let other = self.local.other_half();
+            let (from, to) = (addresses.start().max(other.start()), addresses.end().min(other.end()));
+            if from <= to {
+                clear_range(*from..=*to, remote)?;
+            }
         }
         Ok(if slots == 0 { Settled::Agreed } else { Settled::InQuestion { slots } })
     }
@@ -85,9 +90,10 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     fn drop_spare(&mut self, quotient: u64, keys: &[Fingerprint]) -> bool {
         let claimed = self.ground.claim_all(keys);
         let items = self.ground.items_of(quotient);
-        let spare = items
-            .iter()
-            .find(|(spot, item)| !claimed.contains(&Some(*spot)) && self.ground.find(item) == Some(*spot));
+        let spare = items.iter().find(|(spot, item)| {
+            let alone = !G::is_extensible(*spot) || self.ground.find(item) == Some(*spot);
+            alone && !claimed.contains(&Some(*spot))
+        });
         let Some(&(spot, item)) = spare else { return false };
         let _ = self.ground.take(&item, G::site(spot));
         true
