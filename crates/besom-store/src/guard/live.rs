@@ -116,8 +116,8 @@ impl<E: Engine> Live<E> {
             writes.push(Write { table: Table::State, key: record::key_of(number), value });
         }
         writes.sort_by(|one, two| (one.table, &one.key).cmp(&(two.table, &two.key)));
-        position.number += 1;
         drop(wait(self.engine.write(writes, Durability::Buffered))?);
+        position.number += 1;
         self.pending.clear();
         self.view = self.engine.view()?;
         Ok(())

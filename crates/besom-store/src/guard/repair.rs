@@ -61,7 +61,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     /// The filter has a key that the data denied. It may have been stored since; if not, the index has a key without data.
     async fn denied(&self, key: &[u8], digest: Digest) {
-        if !self.read_state().doubts.is_empty() || !matches!(self.look_up(key, digest).await, Ok(None)) {
+        let in_doubt = !self.read_state().doubts.is_empty();
+        if in_doubt || !matches!(self.look_up(key, digest).await, Ok(None)) {
             return;
         }
         self.counters.denied.add(1);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
 
-use super::live::Unread;
+use super::live::{MustRead, Unread};
 use super::{Outcome, Store, StoreFilter, Writer};
 use crate::batch::Step;
 use crate::engine::{Durability, Engine, Table, Write};
@@ -285,34 +285,32 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         let mut rest = ops;
         while !rest.is_empty() {
-            let mut state = self.write_state();
-            let some = &rest[..rest.len().min(ENTERING)];
-            let (mut count, mut failed) = (0, None);
-            for op in some {
-                match state.filter.insert_new(&op.key[..], &mut Unread) {
-                    Ok(()) => count += 1,
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-            }
-            drop(state);
+            let (count, failed) = self.enter_some(&rest[..rest.len().min(ENTERING)]);
             *entered |= count > 0;
             rest = &rest[count..];
             match failed {
                 None => {}
                 // It grows, and reads for that.
                 Some(AdaptiveError::Remote(_)) => {
-                    let before = ops.len() - rest.len();
                     *entered = true;
-                    self.enter_copy(&ops[..before], rest).await?;
+                    self.enter_copy(&ops[..ops.len() - rest.len()], rest).await?;
                     break;
                 }
                 Some(error) => return Err(of_filter(error, |_| StoreError::BrokenOff)),
             }
         }
         Ok(Vec::new())
+    }
+
+    /// Puts new keys into the filter under one lock. How many, and what stopped it.
+    fn enter_some(&self, ops: &[&Op]) -> (usize, Option<AdaptiveError<MustRead>>) {
+        let mut state = self.write_state();
+        for (count, op) in ops.iter().enumerate() {
+            if let Err(error) = state.filter.insert_new(&op.key[..], &mut Unread) {
+                return (count, Some(error));
+            }
+        }
+        (ops.len(), None)
     }
 
     /// The same for a filter that chooses the addresses of its keys.

@@ -77,7 +77,7 @@ impl Slate {
         bucket: Arc<dyn ObjectStore>,
         options: SlateOptions,
     ) -> Result<Self, SlateFailure> {
-        let open = RwLock::new(open_database(&path, &bucket, &options).await?);
+        let open = RwLock::new(open_database(path.clone(), bucket.clone(), options.clone()).await?);
         let (failed, closed) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self(Arc::new(Shared { open, bucket, path, options, failed, closed })))
     }
@@ -111,13 +111,13 @@ impl Slate {
 }
 
 async fn open_database(
-    path: &Path,
-    bucket: &Arc<dyn ObjectStore>,
-    options: &SlateOptions,
+    path: Path,
+    bucket: Arc<dyn ObjectStore>,
+    options: SlateOptions,
 ) -> Result<Open, SlateFailure> {
-    let mut builder = Db::builder(path.clone(), bucket.clone()).with_settings(options.settings.clone());
-    if let Some((cache, number)) = &options.cache {
-        builder = builder.with_db_cache(cache.clone(), *number);
+    let mut builder = Db::builder(path, bucket).with_settings(options.settings);
+    if let Some((cache, number)) = options.cache {
+        builder = builder.with_db_cache(cache, number);
     }
     let db = builder.build().await?;
     let status = db.subscribe();
@@ -160,29 +160,40 @@ impl Engine for Slate {
         Ok(SlateView(self.db().snapshot()?))
     }
 
-    async fn write(
+    // The futures hold no reference to the engine: those of whole operations are to be sent to other threads.
+
+    fn write(
         &self,
         writes: Vec<Write>,
         durability: Durability,
-    ) -> Result<Option<WriteHandle>, SlateFailure> {
-        let mut batch = WriteBatch::new();
-        for Write { table, key, value } in writes {
-            match value {
-                Some(value) => batch.put_bytes(row(table, &key), value.into()),
-                None => batch.delete(row(table, &key)),
+    ) -> impl Future<Output = Result<Option<WriteHandle>, SlateFailure>> + Send {
+        let db = self.db();
+        async move {
+            let mut batch = WriteBatch::new();
+            for Write { table, key, value } in writes {
+                match value {
+                    Some(value) => batch.put_bytes(row(table, &key), value.into()),
+                    None => batch.delete(row(table, &key)),
+                }
             }
+            let handle = db.write(batch).await?;
+            Ok((durability == Durability::Durable).then_some(handle))
         }
-        let handle = self.db().write(batch).await?;
-        Ok((durability == Durability::Durable).then_some(handle))
     }
 
-    async fn acknowledge(&self, receipt: Option<WriteHandle>) -> Result<(), SlateFailure> {
-        let Some(handle) = receipt else { return Ok(()) };
-        let durable = handle.await_durable().await;
-        if durable.is_err() {
-            self.0.failed.store(true, Ordering::Release);
+    fn acknowledge(
+        &self,
+        receipt: Option<WriteHandle>,
+    ) -> impl Future<Output = Result<(), SlateFailure>> + Send {
+        let shared = self.0.clone();
+        async move {
+            let Some(handle) = receipt else { return Ok(()) };
+            let durable = handle.await_durable().await;
+            if durable.is_err() {
+                shared.failed.store(true, Ordering::Release);
+            }
+            Ok(durable?)
         }
-        Ok(durable?)
     }
 
     fn health(&self) -> Health {
@@ -197,20 +208,28 @@ impl Engine for Slate {
     }
 
     /// Becomes the database's writer once more. What was in memory alone is gone then.
-    async fn reopen(&self) -> Result<(), SlateFailure> {
-        if self.health() != Health::Broken {
-            return Ok(());
+    fn reopen(&self) -> impl Future<Output = Result<(), SlateFailure>> + Send {
+        let this = self.clone();
+        async move {
+            if this.health() != Health::Broken {
+                return Ok(());
+            }
+            // The old one may be closed already, and has nothing more to say.
+            let _ = this.db().close().await;
+            let shared = &this.0;
+            let open = open_database(shared.path.clone(), shared.bucket.clone(), shared.options.clone()).await?;
+            *shared.open.write().unwrap_or_else(PoisonError::into_inner) = open;
+            shared.failed.store(false, Ordering::Release);
+            Ok(())
         }
-        // The old one may be closed already, and has nothing more to say.
-        let _ = self.db().close().await;
-        let open = open_database(&self.0.path, &self.0.bucket, &self.0.options).await?;
-        *self.0.open.write().unwrap_or_else(PoisonError::into_inner) = open;
-        self.0.failed.store(false, Ordering::Release);
-        Ok(())
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        tokio::task::spawn_blocking(work).await.ok()
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send {
+        let running = tokio::task::spawn_blocking(work);
+        async move { running.await.ok() }
     }
 }
 

@@ -152,7 +152,7 @@ impl<F: StoreFilter> SlateStore<F> {
     /// [`SlateError`] if the database or the bucket failed. There is no new snapshot then, and the older ones are still there.
     pub async fn publish(&self) -> Result<Published, SlateError> {
         let mut publisher = self.publisher.lock().await;
-        let engine = &self.store.engine;
+        let engine = self.store.engine.clone();
         let db = engine.db();
         let epoch = db.manifest().writer_epoch();
         let (checkpoint, (filter, position, receipt)) = {
@@ -189,13 +189,13 @@ impl<F: StoreFilter> SlateStore<F> {
 
 /// Deletes snapshots beyond those that are kept, and checkpoints that belong to none. Those of later writers are none of
 /// this one's business: a snapshot may be under way to them.
-async fn clear_out(engine: &Slate, epoch: u64) -> Result<(), SlateFailure> {
-    let (objects, path) = (engine.bucket(), engine.path());
-    let names = list(&**objects, path).await?;
+async fn clear_out(engine: Slate, epoch: u64) -> Result<(), SlateFailure> {
+    let (objects, path) = (engine.bucket().clone(), engine.path().clone());
+    let names = list(&*objects, &path).await?;
     let (old, kept) = names.split_at(names.len().saturating_sub(engine.options().keep));
     for name in old {
         // First the name, then what it refers to: nobody finds a snapshot without its checkpoint.
-        objects.delete(&name.path(path)).await?;
+        objects.delete(&name.path(&path)).await?;
     }
     let admin = AdminBuilder::new(path.clone(), objects.clone()).build();
     for checkpoint in admin.list_checkpoints(None).await? {

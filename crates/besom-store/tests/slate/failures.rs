@@ -168,7 +168,7 @@ fn futures_that_are_dropped_half_way_leave_no_key_outside() {
         }
         store.restore().await.unwrap();
         store.verify().await.unwrap();
-        assert_eq!(store.metrics().keys, stored(&store).await.len());
+        assert_eq!(store.metrics().keys, stored(&store).await.len() as u64);
     });
 }
 
