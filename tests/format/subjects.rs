@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
+use besom::exact::ExactList;
 use besom::format::Persist;
 use besom::{
     Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
@@ -369,6 +370,37 @@ impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
     }
 }
 
+pub(crate) struct Exact<H>(PhantomData<H>);
+
+impl<H: KeyHasher> Subject for Exact<H> {
+    type Filter = ExactList<H>;
+
+    /// Empty; a static filter of an odd rate; turned round; without and with a first table.
+    fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
+        let builder = ExactList::builder().seed(seed).hasher::<H>();
+        let keys: Vec<u64> = (0..capacity as u64).collect();
+        let build = |yes: usize, no: u64| {
+            let list = builder.clone().build(&keys[..yes], 1 << 32..(1 << 32) + no);
+            State { filter: list.unwrap(), keys: keys[..yes].to_vec() }
+        };
+        let filter = builder.clone().unknown_rate(0.01).build_filter(&keys).unwrap();
+        let many = capacity as u64 * 5;
+        vec![
+            build(0, 0),
+            State { filter, keys: keys.clone() },
+            build(capacity, 1 + capacity as u64 / 10),
+            build(capacity / 2, many / 10),
+            build(capacity, many),
+        ]
+    }
+
+    /// There is no change but another list.
+    fn change(filter: &mut Self::Filter) {
+        let builder = ExactList::builder().seed(filter.seed()).hasher::<H>();
+        *filter = builder.build(1 << 40..(1 << 40) + 10_u64, 0..10_u64).unwrap();
+    }
+}
+
 /// Calls a generic function for every subject, with both hash functions.
 #[macro_export]
 macro_rules! for_every_subject {
@@ -376,7 +408,7 @@ macro_rules! for_every_subject {
         for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
             Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
-            ShardedQuotient ShardedTelescoping)
+            ShardedQuotient ShardedTelescoping Exact)
     };
     (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
         $(for_every_subject!(@@ $check, $arguments, $subject);)*
