@@ -6,7 +6,7 @@
 //!
 //! The list is built from the files without holding them in memory, saved, opened in a memory map and asked. The next day's changes are
 //! shipped as two small lists: the keys that came, against all that are known, and the keys that went, against those that stayed. A patch is
-//! an exact list itself, so the answers stay exact, at about 12 bits a change where the whole list takes 650 KB.
+//! an exact list itself, so the answers stay exact.
 
 use std::error::Error;
 use std::fs::File;

@@ -7,7 +7,7 @@
 //! | kind | what a delta holds | 10,000 additions to 1,000,000 keys |
 //! |---|---|---|
 //! | `bins` | the fingerprints that came and went | 2 bytes each |
-//! | other kinds that change | the bytes that changed, and where | 5 to 60 bytes each |
+//! | other kinds that change | the bytes that changed, and where | as many bytes as change |
 //! | `exact` | nothing: a list that is built again is another one, and its file is smaller than any delta | |
 //!
 //! ```text
