@@ -53,6 +53,9 @@ pub trait StoreFilter: Adaptive + Persist + Clone + Send + Sync + 'static {}
 
 impl<F: Adaptive + Persist + Clone + Send + Sync + 'static> StoreFilter for F {}
 
+/// A future that can go to another thread: the compiler sees that here, and need not look into it elsewhere.
+pub(crate) type Boxed<'s, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 's>>;
+
 pub(crate) type Outcome<T, E> = Result<T, StoreError<<E as Engine>::Error>>;
 
 /// Makes a filter for at least so many keys, with this seed.

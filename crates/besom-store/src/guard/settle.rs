@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 use besom::play::{Play, Settle, Step as Played};
 use besom::{Authority, Digest, Settled};
 
-use super::{Outcome, Store, StoreFilter, Writer};
+use super::{Boxed, Outcome, Store, StoreFilter, Writer};
 use crate::StoreError;
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, Write};
 use crate::error::of_filter;
@@ -20,18 +20,20 @@ const FEW: usize = 1024;
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Finds out what became of a commit that failed, opens the database again if it asks for that, and brings filter and index
     /// into step. Costs nothing if nothing has failed.
-    pub(crate) async fn settle(&self, writer: &mut Writer) -> Outcome<(), E> {
-        let lost_commits = self.resolve(writer).await?;
-        if self.read_state().lost {
-            self.build(writer).await?;
-        }
-        match lost_commits {
-            0 => Ok(()),
-            commits => {
-                self.counters.rolled_back.add(commits);
-                Err(StoreError::RolledBack { commits })
+    pub(crate) fn settle<'s>(&'s self, writer: &'s mut Writer) -> Boxed<'s, Outcome<(), E>> {
+        Box::pin(async move {
+            let lost_commits = self.resolve(writer).await?;
+            if self.read_state().lost {
+                self.build(writer).await?;
             }
-        }
+            match lost_commits {
+                0 => Ok(()),
+                commits => {
+                    self.counters.rolled_back.add(commits);
+                    Err(StoreError::RolledBack { commits })
+                }
+            }
+        })
     }
 
     /// The same, but builds no filter. How many commits the database has lost.

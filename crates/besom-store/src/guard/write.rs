@@ -6,7 +6,7 @@ use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
 
 use super::live::{MustRead, Unread};
-use super::{Outcome, Store, StoreFilter, Writer};
+use super::{Boxed, Outcome, Store, StoreFilter, Writer};
 use crate::batch::Step;
 use crate::engine::{Durability, Engine, Table, Write};
 use crate::error::of_filter;
@@ -182,8 +182,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             (0..ops.len()).filter(|&at| state.accepts(ops[at].digest)).collect()
         };
         for some in accepted.chunks(LOOKED_UP) {
-            let look = some.iter().map(|&at| self.look_up(&ops[at].key, ops[at].digest));
-            for (&at, found) in some.iter().zip(all(look.collect()).await) {
+            let mut look: Vec<Boxed<'_, Outcome<Option<E::Value>, E>>> = Vec::with_capacity(some.len());
+            for &at in some {
+                look.push(Box::pin(self.look_up(&ops[at].key, ops[at].digest)));
+            }
+            for (&at, found) in some.iter().zip(all(look).await) {
                 match found {
                     Ok(found) => looked[at] = Some(found),
                     // It is looked up again when the database was opened again.
