@@ -217,7 +217,8 @@ impl Engine for Slate {
             // The old one may be closed already, and has nothing more to say.
             let _ = this.db().close().await;
             let shared = &this.0;
-            let open = open_database(shared.path.clone(), shared.bucket.clone(), shared.options.clone()).await?;
+            let open =
+                open_database(shared.path.clone(), shared.bucket.clone(), shared.options.clone()).await?;
             *shared.open.write().unwrap_or_else(PoisonError::into_inner) = open;
             shared.failed.store(false, Ordering::Release);
             Ok(())
