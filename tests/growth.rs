@@ -139,7 +139,8 @@ fn extension_filters_on_bins_grow() {
 
 #[test]
 fn broom_filters_grow() {
-    grows("broom", growable!(BroomFilter));
+    // Planned with room for crowding while the frontier walks: it takes one bit more than this rate needs.
+    grows_at("broom", RATE / 2.0, growable!(BroomFilter));
 }
 
 #[test]
