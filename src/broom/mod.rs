@@ -30,7 +30,7 @@
 //! order of the frontier all come from the product of the digest under the function. An earlier edition let the frontier walk by a
 //! class, six bits that all functions shared; an adversary could collect the keys of one class through the phases.
 //!
-//! **The order of the frontier** is that of the strata, classes and [columns](columns) under the function that is being left. The
+//! **The order of the frontier** is that of the strata, classes and columns under the function that is being left. The
 //! remote can walk it because quotients are its addresses. A stratum is two bits that nobody stores, so the frontier comes to
 //! each address four times, and takes every fourth old key with it. That keeps all parts of the table equally full: a random query
 //! finds 1.016 times the keys that it should at most, one that was a false positive before 1.031 times. The builder plans with

@@ -88,7 +88,7 @@ impl<H> ExactList<H> {
     /// The share of keys of neither list that is accepted, as the list was planned.
     #[must_use]
     pub fn unknown_rate(&self) -> f64 {
-        let first = self.tables.first.as_ref().map_or(1.0, |table| table.chance());
+        let first = self.tables.first.as_ref().map_or(1.0, Table::chance);
         let stored = if self.tables.second.is_some() { first / 2.0 } else { first };
         if self.tables.inverted { 1.0 - stored } else { stored }
     }

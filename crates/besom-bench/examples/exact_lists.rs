@@ -103,8 +103,11 @@ fn seconds<T>(work: impl FnOnce() -> T) -> (T, f64) {
     (result, start.elapsed().as_secs_f64())
 }
 
+/// Asks about keys, and counts those that are accepted.
+type Ask<'a> = &'a mut dyn FnMut(&[u64]) -> usize;
+
 /// The shortest time of each question in nanoseconds a key, asked in turns.
-fn nanoseconds<const N: usize>(queries: &[u64], mut ask: [&mut dyn FnMut(&[u64]) -> usize; N]) -> [f64; N] {
+fn nanoseconds<const N: usize>(queries: &[u64], mut ask: [Ask<'_>; N]) -> [f64; N] {
     let mut best = [f64::INFINITY; N];
     for _ in 0..7 {
         for (ask, best) in ask.iter_mut().zip(&mut best) {

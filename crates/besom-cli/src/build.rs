@@ -48,7 +48,7 @@ pub(crate) struct Build {
     /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the ground
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
-    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, with --no the one that makes the file smallest]
+    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, for exact lists and --updatable the one that makes the file smallest]
     #[arg(long, value_name = "RATE", value_parser = crate::rate::rate)]
     rate: Option<f64>,
     /// Keys that must be rejected, one a line; - is standard input
@@ -166,9 +166,13 @@ impl Build {
         self.filter.unwrap_or(default.into())
     }
 
-    /// The rate that was asked for, or a good one.
+    /// The rate that was asked for, or a good one: of filters that never take back a repair, the one that makes the file smallest.
     fn rate(&self, keys: usize, negatives: &KeySet) -> f64 {
-        self.rate.unwrap_or_else(|| smallest_rate(keys as f64, negatives.len() as f64))
+        let smallest = || match self.wanted().kind {
+            Kind::Extension => smallest_rate(keys as f64, negatives.len() as f64),
+            _ => 1.0 / 256.0,
+        };
+        self.rate.unwrap_or_else(smallest)
     }
 
     fn show(&self, summary: &Summary) -> Outcome {

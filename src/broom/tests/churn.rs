@@ -137,8 +137,9 @@ fn endless_on<G: Ground>(blueprint: Blueprint<G::Cut>, keys: usize, replacements
     let [before, end] = [&samples[..7], &samples[7..]];
     let space = |sample: &Sample| sample.bits_per_key;
     assert!(most(end, space) < (1.03 + 2.0 * few) * most(before, space), "{samples:?}");
+    // How many lie elsewhere is another number under every function: of 1,000 keys between 5 and 22, where 11 are expected.
     let share = |sample: &Sample| sample.elsewhere;
-    assert!(most(end, share) < 1.1 * most(before, share) + 0.25 * few, "{samples:?}");
+    assert!(most(end, share) < 1.1 * most(before, share) + 0.5 * few, "{samples:?}");
 }
 
 #[test]

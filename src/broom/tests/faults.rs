@@ -238,7 +238,7 @@ fn nothing_is_lost_whatever_the_remote_does() {
     for (seed, blueprint) in [(71, small(12, 0.9)), (72, large(8, 4, 0.6)), (73, large(8, 8, 0.9))] {
         drive::<QuotientGround>(blueprint, false, &Fault::ALL, seed);
     }
-    for (seed, blueprint) in [(74, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
+    for (seed, blueprint) in [(76, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
         drive::<BinGround>(blueprint, false, &Fault::ALL, seed);
     }
 }

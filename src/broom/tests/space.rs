@@ -65,8 +65,8 @@ fn stay_linear<G: Ground>(blueprint: Blueprint<G::Cut>) {
 }
 
 /// The adaptivity bits per key that there are beyond the budget at most: half a bit by the repairs of one phase, and what
-/// the carried keys need in order to be told apart.
-const MARGIN: f64 = 0.75;
+/// the carried keys need in order to be told apart, which is much with remainders of 4 bits.
+const MARGIN: f64 = 0.85;
 
 /// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones, and
 /// `churn` replaces a key with each.

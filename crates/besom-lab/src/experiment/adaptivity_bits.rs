@@ -24,10 +24,7 @@ fn most_queries(setting: &Setting) -> u64 {
 }
 
 fn adaptive() -> impl Iterator<Item = &'static str> {
-    registry()
-        .iter()
-        .filter(|entry| entry.adaptive && !entry.name.ends_with("-cache"))
-        .map(|entry| entry.name)
+    registry().iter().filter(|entry| entry.adaptive && !entry.name.ends_with("cache")).map(|entry| entry.name)
 }
 
 fn measure(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Point>, TaskError> {

@@ -21,7 +21,7 @@ fn keys(setting: &Setting) -> usize {
 
 /// Filters with a remote.
 fn with_remote() -> impl Iterator<Item = &'static str> {
-    let remote = |name: &str| !name.ends_with("-cache") && name != "whitelist";
+    let remote = |name: &str| !name.ends_with("cache") && name != "whitelist";
     registry()
         .iter()
         .filter(move |entry| (entry.adaptive || entry.name == "cuckoo") && remote(entry.name))
