@@ -105,7 +105,7 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     /// rate).
     ///
     /// With more than 2 the filter remembers longer, and so does an adversary: at 8 bits a key, two queries that hit one key can be
-    /// found before its function dies, and a query chosen that way is a false positive with up to four times the rate.
+    /// found before its function dies. How much more often a query chosen that way is a false positive was not measured.
     ///
     /// ```
     /// use besom::BroomFilter;
