@@ -238,6 +238,8 @@ fn nothing_is_lost_whatever_the_remote_does() {
     for (seed, blueprint) in [(71, small(12, 0.9)), (72, large(8, 4, 0.6)), (73, large(8, 8, 0.9))] {
         drive::<QuotientGround>(blueprint, false, &Fault::ALL, seed);
     }
+    // With seed 74 `remove` answers `true` for a key that is not stored. The likely cause is a list that has the row of a failed
+    // insertion and lacks another key: as many keys as items, which ranks cannot tell from the truth. Not proven yet.
     for (seed, blueprint) in [(76, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
         drive::<BinGround>(blueprint, false, &Fault::ALL, seed);
     }
