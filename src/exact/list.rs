@@ -19,7 +19,6 @@ use super::ribbon::machine::{Machine, Portable, Version};
 /// |---|---|---|
 /// | 1 : 1 | 2.00 | 2.01 |
 /// | 1 : 10 | 4.83 | 5.28 |
-/// | 1 : 100 | 8.09 | 8.63 |
 ///
 /// **Keys of neither list** are answered by chance: half of those that the first table lets through are accepted, all in all one in
 /// 2^(r+1). Ask for less with [`unknown_rate`](ExactListBuilder::unknown_rate). Without keys to reject, the first table is a
