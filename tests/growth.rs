@@ -6,7 +6,7 @@
 
 use besom::testing::CountingRemote;
 use besom::{
-    Adaptive, ExtensionFilter, Filter, Ground, Growable, Insert, MemoryRemote, QuotientFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, MemoryRemote, QuotientFilter,
     TelescopingFilter, UncompressedTelescopingFilter,
 };
 
