@@ -96,6 +96,9 @@ impl<H> ExactList<H> {
 /// Keys that are answered at once.
 pub(super) const CHUNK: usize = 64;
 
+/// Words that are fetched ahead: 256 KiB and more.
+const LARGE: usize = 1 << 15;
+
 impl Tables {
     #[inline(always)]
     fn answer_with(&self, machine: impl Machine, digest: Digest) -> bool {
@@ -109,22 +112,30 @@ impl Tables {
     #[inline(always)]
     fn answer_chunk_with(&self, machine: impl Machine, digests: &[Digest], answers: &mut [bool]) {
         let words = &self.words[..];
+        let (Some(first), Some(second)) = (&self.first, &self.second) else {
+            let pairs = digests.iter().zip(answers);
+            return pairs.for_each(|(&digest, answer)| *answer = self.answer_with(machine, digest));
+        };
         let (mut through, mut count) = ([0_u8; CHUNK], 0);
         for (index, (&digest, answer)) in digests.iter().zip(&mut *answers).enumerate().take(CHUNK) {
-            let passed = self.first.as_ref().is_none_or(|table| table.matches(machine, words, digest));
-            *answer = passed != self.inverted;
+            let passed = first.matches(machine, words, digest);
+            *answer = self.inverted;
             // Without a branch: nobody could foretell which ones get through.
             through[count] = index as u8;
             count += usize::from(passed);
         }
-        let Some(second) = &self.second else { return };
-        if self.first.is_some() {
-            through[..count].iter().for_each(|&index| second.prefetch(words, digests[usize::from(index)]));
+        let through = through[..count].iter().map(|&index| usize::from(index));
+        if self.is_large() {
+            through.clone().for_each(|index| second.prefetch(words, digests[index]));
         }
-        for &index in &through[..count] {
-            let index = usize::from(index);
+        for index in through {
             answers[index] = second.value(words, digests[index]) != self.inverted;
         }
+    }
+
+    /// Whether it takes more memory than the caches that are near: only then does fetching ahead pay.
+    fn is_large(&self) -> bool {
+        self.words.len() > LARGE
     }
 
     /// Asks the processor to fetch what the first table that is asked reads.
@@ -229,11 +240,13 @@ impl<H: KeyHasher> Filter for ExactList<H> {
         answers.clear();
         answers.resize(keys.len(), false);
         // While one chunk is answered, the memory for the next one is under way.
-        let mut digests = [[Digest { hi: 0, lo: 0 }; CHUNK]; 2];
+        let (mut digests, large) = ([[Digest { hi: 0, lo: 0 }; CHUNK]; 2], self.tables.is_large());
         let prepare = |digests: &mut [Digest], keys: &[K]| {
             for (digest, key) in digests.iter_mut().zip(keys) {
                 *digest = self.hasher.digest_key(key);
-                self.tables.prefetch(*digest);
+                if large {
+                    self.tables.prefetch(*digest);
+                }
             }
         };
         let mut ahead = keys.chunks(CHUNK);

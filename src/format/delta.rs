@@ -16,7 +16,7 @@
 //!  10  method: 1 bytes, 2 fingerprints               2
 //!  12  zeros                                         4
 //!  16  checksum of the old filter, old generation   16
-//!  32  the new header                              192
+//!  32  the new header, zeros behind a short one     192
 //! 224  body; by fingerprints, behind the checksum of the new ones
 //!  …   checksum of everything before it              8
 //! ```
@@ -135,7 +135,7 @@ pub fn diff(old: &[u8], new: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let mut smallest: Option<Vec<u8>> = None;
     for (method, body) in candidates.into_iter().flatten() {
         let Some(base) = base_of(method, &old_header, old) else { continue };
-        let delta = frame(method, base, old_header.generation, new, &body);
+        let delta = frame(method, (base, old_header.generation), &new_header, new, &body);
         // Whatever is handed out has been tried. Fingerprints are checked where they are applied.
         let works = apply(old, &delta).is_ok_and(|applied| method == Method::Fingerprints || applied == new);
         if works && smallest.as_ref().is_none_or(|smallest| delta.len() < smallest.len()) {
@@ -221,14 +221,14 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The checksum at the end of a header, which sums up the whole file.
-fn header_checksum(file: &[u8]) -> u64 {
-    word(file, SIZE - size_of::<u64>())
+fn header_checksum(header: &Header, file: &[u8]) -> u64 {
+    word(file, header.size() - size_of::<u64>())
 }
 
 /// What a delta knows a file by: all its bytes, or its fingerprints, however they lie in it.
 fn base_of(method: Method, header: &Header, file: &[u8]) -> Option<u64> {
     match (method, header.kind, header.hash) {
-        (Method::Bytes, ..) => Some(header_checksum(file)),
+        (Method::Bytes, ..) => Some(header_checksum(header, file)),
         (_, Kind::Bins, HashKind::SipHash) => Some(content(&read_bins::<SipHash>(file).ok()?)),
         (_, Kind::Bins, _) => Some(content(&read_bins::<Xxh3>(file).ok()?)),
         _ => None,
@@ -250,15 +250,16 @@ fn content<H: KeyHasher>(filter: &BinFilter<H>) -> u64 {
     sum.digest()
 }
 
-fn frame(method: Method, base: u64, generation: u64, new: &[u8], body: &[u8]) -> Vec<u8> {
+fn frame(method: Method, base: (u64, u64), new_header: &Header, new: &[u8], body: &[u8]) -> Vec<u8> {
     let mut delta = Vec::with_capacity(FRAME + body.len());
     delta.extend(MAGIC);
     delta.extend(DELTA_VERSION.to_le_bytes());
     delta.extend(if method == Method::Bytes { 1_u16 } else { 2 }.to_le_bytes());
     delta.extend([0; BASE_AT - ZEROS_AT]);
-    delta.extend(base.to_le_bytes());
-    delta.extend(generation.to_le_bytes());
-    delta.extend(&new[..SIZE]);
+    delta.extend(base.0.to_le_bytes());
+    delta.extend(base.1.to_le_bytes());
+    delta.extend(&new[..new_header.size()]);
+    delta.resize(BODY_AT, 0);
     delta.extend(body);
     let checksum = xxh3_64(&delta);
     delta.extend(checksum.to_le_bytes());
@@ -315,11 +316,14 @@ fn patched(old: &[u8], target: &Header, new_header: &[u8], body: &[u8]) -> Resul
 fn file_of(payload: &[u8], target: &Header, new_header: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let sums: Vec<u8> =
         payload.chunks(CHUNK as usize).flat_map(|chunk| xxh3_64(chunk).to_le_bytes()).collect();
-    if xxh3_64(&sums) != target.list_checksum {
+    let computed = if target.is_short() { word(&sums, 0) } else { xxh3_64(&sums) };
+    if computed != target.list_checksum {
         return Err(DeltaError::Damaged("what comes of it is not what it was made for"));
     }
-    let mut file = new_header.to_vec();
-    file.extend(sums);
+    let mut file = new_header[..target.size()].to_vec();
+    if !target.is_short() {
+        file.extend(sums);
+    }
     file.resize(target.payload_at() as usize, 0);
     file.extend(payload);
     Ok(file)

@@ -4,8 +4,8 @@ use crate::bits::{Isa, prefetch};
 use crate::{Digest, parallel};
 
 use super::band::{Band, again};
-use super::layer::{BLOCK, Columns, Layer, Spot};
-use super::machine::{Machine, Portable};
+use super::layer::{BLOCK, Columns, Layer};
+use super::machine::Machine;
 use super::solve::{self, Entry, Solved, hashed_value};
 
 /// The numbers that a table's shape follows from: buckets of the two bumping layers; for the last one, where equations can begin,
@@ -105,11 +105,15 @@ impl<B: Band> Table<B> {
         })
     }
 
-    /// Whether the equation of a key is in the first layer, as most are.
+    /// Where the equation of a key begins in the first layer, if it is there, as most are: the row, and the rest of the digest.
     #[inline(always)]
-    pub(in crate::exact) fn is_first(&self, words: &[u64], digest: Digest) -> bool {
+    fn first_row(&self, words: &[u64], digest: Digest) -> Option<(u64, u64)> {
         let first = &self.bumping[0];
-        first.buckets > 0 && !first.is_bumped(words, first.spot(digest))
+        if first.buckets == 0 {
+            return None;
+        }
+        let spot = first.bumping_spot(digest);
+        (!first.is_bumped(words, spot)).then(|| (first.bumping_row(spot), spot.rest))
     }
 
     /// The layer that has the equation of a key that was bumped, if there is one, and the digest that it has there.
@@ -128,13 +132,36 @@ impl<B: Band> Table<B> {
         if layer.buckets == 0 {
             return;
         }
-        let block = layer.row(layer.spot(digest)) / BLOCK;
+        let block = layer.bumping_row(layer.bumping_spot(digest)) / BLOCK;
         let first = layer.rows_at + layer.columns.words_before(block) as usize;
-        let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
-        let start = words.as_ptr().wrapping_add(first);
-        prefetch(start);
-        prefetch(start.wrapping_add(reach - 1));
-        (8..reach - 1).step_by(8).for_each(|word| prefetch(start.wrapping_add(word)));
+        let behind = first + layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
+        // The words begin with a cache line.
+        let lines = first / LINE..behind.div_ceil(LINE);
+        lines.for_each(|line| prefetch(words.as_ptr().wrapping_add(line * LINE)));
+    }
+}
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// Where the unknowns of an equation are, and what it must come to.
+struct Site {
+    /// The words of the block that it begins in, and how far the next ones are behind them.
+    at: usize,
+    gap: usize,
+    columns: usize,
+    /// The row in the block.
+    shift: u64,
+    coefficients: u64,
+    value: u32,
+}
+
+impl Site {
+    #[inline(always)]
+    fn matches(self, machine: impl Machine, words: &[u64]) -> bool {
+        let Self { at, gap, columns, shift, coefficients, value } = self;
+        let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
+        (machine.sums(&words[at..], gap, columns, low, high) ^ value) << (32 - columns) == 0
     }
 }
 
@@ -149,50 +176,39 @@ impl Table<u64> {
     /// Whether the sums of the key's equation are the hash bits that they are for all keys of the table.
     #[inline(always)]
     pub(in crate::exact) fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
-        if self.is_first(words, digest) {
-            self.first_matches(machine, words, digest)
-        } else {
-            self.bumped_matches(words, digest)
-        }
+        let site = match self.first_row(words, digest) {
+            Some((row, rest)) => Some(self.bumping[0].site(row, digest, rest)),
+            None => self.bumped_site(words, digest),
+        };
+        site.is_some_and(|site| site.matches(machine, words))
     }
 
-    /// The same for a key in the first layer.
-    #[inline(always)]
-    pub(in crate::exact) fn first_matches(
-        &self,
-        machine: impl Machine,
-        words: &[u64],
-        digest: Digest,
-    ) -> bool {
-        let layer = &self.bumping[0];
-        let spot = layer.spot(digest);
-        let block = layer.row(spot) / BLOCK;
-        layer.matches(machine, words, digest, spot, block + 1)
-    }
-
-    /// The same for one that was bumped.
+    /// The site of a key that was bumped, unless there are none.
     #[cold]
     #[inline(never)]
-    pub(in crate::exact) fn bumped_matches(&self, words: &[u64], digest: Digest) -> bool {
-        let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
+    fn bumped_site(&self, words: &[u64], digest: Digest) -> Option<Site> {
+        let (layer, digest) = self.find_bumped(words, digest)?;
         let spot = layer.spot(digest);
+        let site = layer.site(layer.row(spot), digest, spot.rest);
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let second = (layer.row(spot) / BLOCK + 1).min(layer.rows() / BLOCK - 1);
-        layer.matches(Portable, words, digest, spot, second)
+        let is_last = layer.row(spot) / BLOCK + 1 == layer.rows() / BLOCK;
+        Some(Site { gap: if is_last { 0 } else { site.gap }, ..site })
     }
 }
 
 impl Layer<u64> {
     #[inline(always)]
-    fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest, spot: Spot, second: u64) -> bool {
-        let row = self.row(spot);
-        let (block, shift) = (row / BLOCK, row % BLOCK);
-        let columns = self.columns.count + u64::from(second < self.columns.wider);
-        let words_of = |block: u64| &words[self.rows_at + self.columns.words_before(block) as usize..];
-        let coefficients = u64::coefficients(digest);
-        let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
-        let sums = machine.sums(words_of(block), words_of(second), columns as usize, low, high);
-        (sums ^ hashed_value(spot.rest)) << (32 - columns) == 0
+    fn site(&self, row: u64, digest: Digest, rest: u64) -> Site {
+        let (block, Columns { count, wider }) = (row / BLOCK, self.columns);
+        Site {
+            at: self.rows_at + self.columns.words_before(block) as usize,
+            gap: (count + u64::from(block < wider)) as usize,
+            // As many as the next block has, which may be fewer.
+            columns: (count + u64::from(block + 1 < wider)) as usize,
+            shift: row % BLOCK,
+            coefficients: u64::coefficients(digest),
+            value: hashed_value(rest),
+        }
     }
 }
 
@@ -200,43 +216,32 @@ impl Table<u128> {
     /// The value of a key of the table; anything for another.
     #[inline(always)]
     pub(in crate::exact) fn value(&self, words: &[u64], digest: Digest) -> bool {
-        if self.is_first(words, digest) {
-            self.first_value(words, digest)
-        } else {
-            self.bumped_value(words, digest)
-        }
-    }
-
-    /// The same for a key in the first layer.
-    #[inline(always)]
-    pub(in crate::exact) fn first_value(&self, words: &[u64], digest: Digest) -> bool {
-        let layer = &self.bumping[0];
-        let row = layer.row(layer.spot(digest));
-        layer.value(words, digest, row, (row / BLOCK) as usize + 2)
+        let Some((row, _)) = self.first_row(words, digest) else { return self.bumped_value(words, digest) };
+        let block = (row / BLOCK) as usize;
+        let blocks = words[self.bumping[0].rows_at + block..].first_chunk();
+        blocks.is_some_and(|&blocks| value(blocks, digest, row))
     }
 
     /// The same for one that was bumped.
     #[cold]
     #[inline(never)]
-    pub(in crate::exact) fn bumped_value(&self, words: &[u64], digest: Digest) -> bool {
+    fn bumped_value(&self, words: &[u64], digest: Digest) -> bool {
         let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
         let row = layer.row(layer.spot(digest));
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let third = (row / BLOCK + 2).min(layer.rows() / BLOCK - 1);
-        layer.value(words, digest, row, third as usize)
+        let (first, last) = (row / BLOCK, layer.rows() / BLOCK - 1);
+        let word = |block: u64| words[layer.rows_at + block.min(last) as usize];
+        value([word(first), word(first + 1), word(first + 2)], digest, row)
     }
 }
 
-impl Layer<u128> {
-    #[inline(always)]
-    fn value(&self, words: &[u64], digest: Digest, row: u64, third: usize) -> bool {
-        let (block, shift) = ((row / BLOCK) as usize, row % BLOCK);
-        let coefficients = u128::coefficients(digest);
-        let (low, high) = (coefficients << shift, (coefficients >> 64) as u64 >> 1 >> (63 - shift));
-        let words = &words[self.rows_at..];
-        let sum = words[block] & low as u64 ^ words[block + 1] & (low >> 64) as u64 ^ words[third] & high;
-        sum.count_ones() & 1 == 1
-    }
+/// The sum of the unknowns in three blocks, the first of which has this row.
+#[inline(always)]
+fn value(blocks: [u64; 3], digest: Digest, row: u64) -> bool {
+    let (coefficients, shift) = (u128::coefficients(digest), row % BLOCK);
+    let (low, high) = (coefficients << shift, (coefficients >> 64) as u64 >> 1 >> (63 - shift));
+    let sum = blocks[0] & low as u64 ^ blocks[1] & (low >> 64) as u64 ^ blocks[2] & high;
+    sum.count_ones() & 1 == 1
 }
 
 /// A table that was solved, and its words.
