@@ -96,8 +96,8 @@ impl<H> ExactList<H> {
 /// Keys that are answered at once.
 pub(super) const CHUNK: usize = 64;
 
-/// Words that are fetched ahead: 256 KiB and more.
-const LARGE: usize = 1 << 15;
+/// Tables of more words are fetched ahead: 512 KiB and more.
+const LARGE: usize = 1 << 16;
 
 impl Tables {
     #[inline(always)]

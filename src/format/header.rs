@@ -85,7 +85,8 @@ struct Places {
 
 impl Places {
     const fn of(short: bool) -> Self {
-        let (size, room) = if short { (SHORT_SIZE, SHORT_ROOM) } else { (SIZE, PARAMETERS * size_of::<u64>()) };
+        let (size, room) =
+            if short { (SHORT_SIZE, SHORT_ROOM) } else { (SIZE, PARAMETERS * size_of::<u64>()) };
         let payload_len = PARAMETERS_AT + room;
         let list_checksum = payload_len + size_of::<u64>();
         Self {

@@ -108,7 +108,7 @@ fn processor_seconds() -> f64 {
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(0.0, |time| time.as_secs_f64())
     };
-    ticks.filter(|&ticks| ticks > 0.0).map_or_else(now, |ticks| ticks / 100.0)
+    ticks.map_or_else(now, |ticks| ticks / 100.0)
 }
 
 /// What work returns, and the processor time that it takes.

@@ -134,35 +134,24 @@ impl<B: Band> Table<B> {
         }
         let block = layer.bumping_row(layer.bumping_spot(digest)) / BLOCK;
         let first = layer.rows_at + layer.columns.words_before(block) as usize;
-        let behind = first + layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
-        // The words begin with a cache line.
-        let lines = first / LINE..behind.div_ceil(LINE);
-        lines.for_each(|line| prefetch(words.as_ptr().wrapping_add(line * LINE)));
+        let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
+        // As many fetches for every key, though some are of one line: what depends on where a key's words begin cannot be foretold.
+        let start = words.as_ptr().wrapping_add(first);
+        prefetch(start);
+        prefetch(start.wrapping_add(reach - 1));
+        (LINE..reach - 1).step_by(LINE).for_each(|word| prefetch(start.wrapping_add(word)));
     }
 }
 
 /// Words of a cache line.
 const LINE: usize = 8;
 
-/// Where the unknowns of an equation are, and what it must come to.
+/// Where the unknowns of an equation are: the words of the block that it begins in, and how far the next ones are behind them.
+#[derive(Clone, Copy)]
 struct Site {
-    /// The words of the block that it begins in, and how far the next ones are behind them.
     at: usize,
     gap: usize,
     columns: usize,
-    /// The row in the block.
-    shift: u64,
-    coefficients: u64,
-    value: u32,
-}
-
-impl Site {
-    #[inline(always)]
-    fn matches(self, machine: impl Machine, words: &[u64]) -> bool {
-        let Self { at, gap, columns, shift, coefficients, value } = self;
-        let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
-        (machine.sums(&words[at..], gap, columns, low, high) ^ value) << (32 - columns) == 0
-    }
 }
 
 impl Table<u64> {
@@ -176,38 +165,52 @@ impl Table<u64> {
     /// Whether the sums of the key's equation are the hash bits that they are for all keys of the table.
     #[inline(always)]
     pub(in crate::exact) fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
-        let site = match self.first_row(words, digest) {
-            Some((row, rest)) => Some(self.bumping[0].site(row, digest, rest)),
-            None => self.bumped_site(words, digest),
+        let Some((row, rest)) = self.first_row(words, digest) else {
+            return self.bumped_matches(machine, words, digest);
         };
-        site.is_some_and(|site| site.matches(machine, words))
+        let first = &self.bumping[0];
+        let (at, block) = (first.rows_at, (row / BLOCK) as usize);
+        // The usual number, known when this is compiled.
+        if first.columns == Columns::all(8) {
+            let site = Site { at: at + 8 * block, gap: 8, columns: 8 };
+            return matches(machine, words, site, row, digest, rest);
+        }
+        matches(machine, words, first.site(row), row, digest, rest)
     }
 
-    /// The site of a key that was bumped, unless there are none.
+    /// The same for a key that was bumped.
     #[cold]
     #[inline(never)]
-    fn bumped_site(&self, words: &[u64], digest: Digest) -> Option<Site> {
-        let (layer, digest) = self.find_bumped(words, digest)?;
+    fn bumped_matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
+        let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
         let spot = layer.spot(digest);
-        let site = layer.site(layer.row(spot), digest, spot.rest);
+        let row = layer.row(spot);
+        let mut site = layer.site(row);
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let is_last = layer.row(spot) / BLOCK + 1 == layer.rows() / BLOCK;
-        Some(Site { gap: if is_last { 0 } else { site.gap }, ..site })
+        if row / BLOCK + 1 == layer.rows() / BLOCK {
+            site.gap = 0;
+        }
+        matches(machine, words, site, row, digest, spot.rest)
     }
+}
+
+#[inline(always)]
+fn matches(machine: impl Machine, words: &[u64], site: Site, row: u64, digest: Digest, rest: u64) -> bool {
+    let (coefficients, shift) = (u64::coefficients(digest), row % BLOCK);
+    let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
+    let sums = machine.sums(&words[site.at..], site.gap, site.columns, low, high);
+    (sums ^ hashed_value(rest)) << (32 - site.columns) == 0
 }
 
 impl Layer<u64> {
     #[inline(always)]
-    fn site(&self, row: u64, digest: Digest, rest: u64) -> Site {
+    fn site(&self, row: u64) -> Site {
         let (block, Columns { count, wider }) = (row / BLOCK, self.columns);
         Site {
             at: self.rows_at + self.columns.words_before(block) as usize,
             gap: (count + u64::from(block < wider)) as usize,
             // As many as the next block has, which may be fewer.
             columns: (count + u64::from(block + 1 < wider)) as usize,
-            shift: row % BLOCK,
-            coefficients: u64::coefficients(digest),
-            value: hashed_value(rest),
         }
     }
 }
