@@ -112,9 +112,13 @@ impl Tables {
     #[inline(always)]
     fn answer_chunk_with(&self, machine: impl Machine, digests: &[Digest], answers: &mut [bool]) {
         let words = &self.words[..];
-        let (Some(first), Some(second)) = (&self.first, &self.second) else {
-            let pairs = digests.iter().zip(answers);
-            return pairs.for_each(|(&digest, answer)| *answer = self.answer_with(machine, digest));
+        let pairs = digests.iter().zip(&mut *answers);
+        let (first, second) = match (&self.first, &self.second) {
+            (Some(first), Some(second)) => (first, second),
+            (Some(first), None) => {
+                return pairs.for_each(|(&digest, answer)| *answer = first.matches(machine, words, digest));
+            }
+            _ => return pairs.for_each(|(&digest, answer)| *answer = self.answer_with(machine, digest)),
         };
         let (mut through, mut count) = ([0_u8; CHUNK], 0);
         for (index, (&digest, answer)) in digests.iter().zip(&mut *answers).enumerate().take(CHUNK) {
@@ -149,14 +153,21 @@ impl Tables {
     }
 }
 
-/// Both questions for every machine: whole, so that everything below is inlined with its instructions.
+/// All questions for every machine: whole, so that everything below is inlined with its instructions.
 macro_rules! compiled {
-    ($($machine:ident: $new:expr, $features:literal, $one:ident, $chunk:ident;)*) => {$(
+    ($($machine:ident: $new:expr, $features:literal, $one:ident, $filter:ident, $chunk:ident;)*) => {$(
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = $features)]
         fn $one(tables: &Tables, digest: Digest) -> bool {
             // SAFETY: this function is called where the processor has these features.
             tables.answer_with(unsafe { $new }, digest)
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        fn $filter(words: &[u64], first: &Table<u64>, digest: Digest) -> bool {
+            // SAFETY: as above.
+            first.matches(unsafe { $new }, words, digest)
         }
 
         #[cfg(target_arch = "x86_64")]
@@ -172,13 +183,24 @@ macro_rules! compiled {
 use super::ribbon::machine::x86::{Avx2, Avx512};
 
 compiled! {
-    Avx2: Avx2::new(), "avx2,bmi1,bmi2,popcnt,lzcnt", answer_avx2, answer_chunk_avx2;
-    Avx512: Avx512::new(), "avx512f,avx512vpopcntdq,avx512vl,avx512bw,avx2,bmi1,bmi2,popcnt,lzcnt", answer_avx512, answer_chunk_avx512;
+    Avx2: Avx2::new(), "avx2,bmi1,bmi2,popcnt,lzcnt", answer_avx2, filter_avx2, answer_chunk_avx2;
+    Avx512: Avx512::new(), "avx512f,avx512vpopcntdq,avx512vl,avx512bw,avx2,bmi1,bmi2,popcnt,lzcnt", answer_avx512, filter_avx512, answer_chunk_avx512;
 }
 
 impl Tables {
     #[inline]
     pub(super) fn answer(&self, digest: Digest) -> bool {
+        // A static filter has one table, and a function of its own that needs fewer registers.
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(first), None) = (&self.first, &self.second) {
+            match self.version {
+                // SAFETY: the version is one that the processor runs.
+                Version::Avx2 => return unsafe { filter_avx2(&self.words, first, digest) },
+                // SAFETY: as above.
+                Version::Avx512 => return unsafe { filter_avx512(&self.words, first, digest) },
+                Version::Portable => {}
+            }
+        }
         match self.version {
             Version::Portable => self.answer_with(Portable, digest),
             #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
