@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! cargo run --release -p besom-bench --example exact_lists -- [YES] [RATIO …]
+//! cargo run --release -p besom-bench --example exact_lists -- stream YES NO
 //! ```
 //!
 //! `YES` accepted keys (10^6 unless given) and `RATIO` times as many rejected ones; a ratio below 1 has more accepted than rejected
 //! keys. Sizes are those of files, header and all, in bits per key of the shorter list. Construction is given in processor time, of all
-//! cores together; queries are interleaved, and the shortest of their times counts. `BESOM_ISA` chooses the instructions.
+//! cores together; queries are interleaved, and the shortest of their times counts. `BESOM_ISA` chooses the instructions. With `stream`, one
+//! list is built from keys that are nowhere in memory, and the most memory that the process ever had is printed.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use besom::Filter;
-use besom::exact::{ExactList, limit_bits};
+use besom::exact::{ExactList, List, Lists, limit_bits};
 use besom::format::Persist;
 use clubcard::builder::{ApproximateRibbon, ClubcardBuilder, ExactRibbon};
 use clubcard::{ApproximateSizeOf, AsQuery, Clubcard, Equation, Filterable, Queryable};
@@ -252,7 +254,64 @@ fn filter(count: usize) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Numbers that are made as they are read: those below `yes` are accepted.
+struct Stream {
+    yes: u64,
+    no: u64,
+}
+
+impl Lists for Stream {
+    type Error = std::convert::Infallible;
+
+    fn visit(&mut self, list: List, mut visit: impl FnMut(&[u8])) -> Result<(), Self::Error> {
+        let numbers = if list == List::Yes { 0..self.yes } else { self.yes..self.yes + self.no };
+        numbers.for_each(|number| visit(&mix(number).to_le_bytes()));
+        Ok(())
+    }
+
+    fn count(&mut self, list: List) -> Result<u64, Self::Error> {
+        Ok(if list == List::Yes { self.yes } else { self.no })
+    }
+}
+
+fn stream(yes: u64, no: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    let (list, time) = seconds(|| ExactList::builder().seed(7_u64).build_from(&mut Stream { yes, no }));
+    let (list, elapsed) = (list?, start.elapsed().as_secs_f64());
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("unknown").to_owned();
+    let wrong = (0..yes + no).filter(|&number| list.contains(&mix(number)) != (number < yes)).count();
+    let mut file = Counted(0);
+    list.write_to(&mut file, &Default::default())?;
+    println!(
+        "{yes} : {no}: {:.3} bits a key of the shorter list, {wrong} wrong answers, {elapsed:.1} s ({time:.1} s of processor time), \
+         most memory {peak}",
+        8.0 * file.0 as f64 / if no == 0 { yes } else { yes.min(no) } as f64
+    );
+    Ok(())
+}
+
+/// Counts what is written.
+struct Counted(u64);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().nth(1).as_deref() == Some("stream") {
+        let number = |at: usize| -> Result<u64, Box<dyn std::error::Error>> {
+            Ok(std::env::args().nth(at).ok_or("stream takes two numbers")?.parse()?)
+        };
+        return stream(number(2)?, number(3)?);
+    }
     let arguments: Vec<f64> =
         std::env::args().skip(1).map(|argument| argument.parse()).collect::<Result<_, _>>()?;
     let yes = arguments.first().map_or(1_000_000, |&yes| yes as usize);
