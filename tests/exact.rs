@@ -2,6 +2,7 @@
 //! excluded and are not refused.
 
 use besom::exact::{ExcludeError, exclude};
+use besom::format::Persist;
 use besom::testing::Random;
 use besom::{
     Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
@@ -109,4 +110,24 @@ fn nothing_to_exclude_is_one_pass() {
     let (mut filter, mut remote) = (ExtensionFilter::with_capacity(10).unwrap(), MemoryRemote::new());
     let done = exclude(&mut filter, [0_u64; 0], &mut remote).unwrap();
     assert_eq!((done.passes, done.negatives, done.adaptations), (1, 0, 0));
+}
+
+/// The rule by which `besom build --updatable` chooses a rate: about three tenths of a repair for every key make the file smallest.
+#[test]
+fn three_tenths_of_a_repair_a_key_make_the_smallest_file() {
+    const KEYS: u64 = 20_000;
+    for ratio in [10_u64, 70] {
+        let size = |rate: f64| {
+            let builder =
+                ExtensionFilter::builder().capacity(KEYS as usize).false_positive_rate(rate).seed(1_u64);
+            let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
+            (0..KEYS).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+            exclude(&mut filter, 1 << 40..(1 << 40) + ratio * KEYS, &mut remote).unwrap();
+            filter.to_bytes(&Default::default()).unwrap().len() as f64 * 8.0 / KEYS as f64
+        };
+        let chosen = size(0.3 / ratio as f64);
+        let others = [0.0375, 0.075, 0.15, 0.6, 1.2].map(|repairs| size(repairs / ratio as f64));
+        println!("1 : {ratio}: {chosen:.2} bits a key; at other rates {others:.2?}");
+        assert!(others.iter().all(|&other| chosen <= 1.05 * other), "{chosen} beside {others:?}");
+    }
 }

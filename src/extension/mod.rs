@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 
 use crate::bins::{ExtendingBins, Place as BinPlace};
 use crate::filter::out_of_memory;
-use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
+use crate::format::{Decoder, Encoder, FormatError, HasRuns, Kind, Persist, Runs};
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
@@ -378,6 +378,20 @@ impl<H: KeyHasher> Persist for ExtensionFilter<H> {
             _ => On::Quotient(Core::decode(decoder)?),
         };
         Ok(Self { on })
+    }
+}
+
+impl<H: KeyHasher> HasRuns for ExtensionFilter<H> {
+    fn runs(&self) -> Option<Runs> {
+        Some(on_ground!(&self.on, filter => filter.runs()))
+    }
+
+    fn with_runs(&self, runs: &Runs) -> Option<Self> {
+        let on = match &self.on {
+            On::Quotient(core) => On::Quotient(core.with_runs(runs)?),
+            On::Bins(bins) => On::Bins(bins.with_runs(runs)?),
+        };
+        Some(Self { on })
     }
 }
 

@@ -21,6 +21,7 @@ mod kind;
 mod options;
 mod persist;
 mod rice;
+mod runs;
 mod save;
 #[cfg(feature = "serde")]
 mod serde;
@@ -39,6 +40,7 @@ pub(crate) use header::reseal;
 pub use kind::{Kind, UnknownKind};
 pub use options::{ReadOptions, WriteOptions};
 pub use persist::Persist;
+pub(crate) use runs::{HasRuns, RunItem, Runs};
 
 /// The version that is written, and the newest one that is read.
 pub const VERSION: u16 = 2;

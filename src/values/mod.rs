@@ -20,6 +20,7 @@ mod homed;
 mod parameters;
 mod persist;
 mod plan;
+mod runs;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -59,6 +60,18 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
 
     /// Whether its table has codes.
     const CODED: bool;
+
+    /// A value as a number, 0 for the initial one. It never changes, since files have it.
+    fn number(value: Self::Value) -> u64;
+
+    /// The value of a number; `None` for numbers that are no value's.
+    fn value(number: u64) -> Option<Self::Value>;
+
+    /// A number that is at least what every value, past or present, ranks.
+    fn highest_ever(&self) -> u64;
+
+    /// Raises this number. `false` if none can be so high.
+    fn raise(&mut self, highest: u64) -> bool;
 
     /// Whether all values of these blocks are initial. Cheap: says so of code 0 without decoding.
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool;

@@ -188,6 +188,16 @@ macro_rules! forward_to_core {
             }
         }
 
+        impl<H: $crate::KeyHasher> $crate::format::HasRuns for $filter<H> {
+            fn runs(&self) -> Option<$crate::format::Runs> {
+                Some(self.core.runs())
+            }
+
+            fn with_runs(&self, runs: &$crate::format::Runs) -> Option<Self> {
+                self.core.with_runs(runs).map(|core| Self { core })
+            }
+        }
+
         impl<H: $crate::KeyHasher> $crate::Filter for $filter<H> {
             type Hasher = H;
             type Place = $crate::quotient::Place;

@@ -48,6 +48,12 @@ impl FillingBins {
         Ok(())
     }
 
+    /// Fills a bin with these items, in order. `None` if there is no memory for them.
+    pub(super) fn fill(&mut self, bin: u64, items: Vec<(Entry, Extension)>) -> Option<()> {
+        (self.bin, self.group) = (bin, items);
+        self.store_group::<std::convert::Infallible>().ok()
+    }
+
     /// The table, which is complete, and its extensions.
     pub(super) fn into_parts(self) -> (Table, Values) {
         (self.table, self.values)

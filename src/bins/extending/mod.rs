@@ -23,6 +23,7 @@
 mod grow;
 mod homed;
 mod persist;
+mod runs;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
