@@ -203,7 +203,7 @@ impl Build {
         Ok(Ending::Fine)
     }
 
-    /// Builds the filter from keys as they come. Those without a reverse map want their digests only, which all cores work out.
+    /// Builds the filter from keys as they come. Those without a hash index want their digests only, which all cores work out.
     fn make<H: KeyHasher>(&self, keys: Input) -> Outcome<Made> {
         let (seed, name) = (self.seed.map_or_else(Seed::random, Seed::from), self.wanted().name);
         if is_plain(self.wanted().kind) && self.no.is_none() {

@@ -2,7 +2,7 @@
 //! repairs read.
 //!
 //! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters cannot be
-//! put into that store. There the reverse map of our filters lies in memory, so their reads of it are counted but cost no time.
+//! put into that store. There the hash index of our filters lies in memory, so their reads of it are counted but cost no time.
 //! Here everything is paid for.
 
 use std::time::{Duration, Instant};
@@ -30,9 +30,9 @@ pub(crate) struct Product {
     queries: u64,
     pub(crate) false_positives: u64,
     adaptations: u64,
-    /// Look-ups and reads of the reverse map together.
+    /// Look-ups and reads of the hash index together.
     store_reads: u64,
-    /// Of the reverse map, by repairs.
+    /// Of the hash index, by repairs.
     remote_reads: u64,
     queries_per_second: f64,
     insertions_per_second: f64,
@@ -42,7 +42,7 @@ impl Product {
     /// What it comes to, in a sentence.
     pub(super) fn sentence(&self) -> String {
         format!(
-            "In besom_store::RedbStore, with the data and the reverse map of {} in one file, it had {} false positives and {} store \
+            "In besom_store::RedbStore, which guards its data with {}, it had {} false positives and {} store \
              reads per million queries, at {:.2} million queries a second ({:.2} million insertions).",
             self.filter,
             thousands(self.false_positives),
@@ -53,9 +53,9 @@ impl Product {
     }
 }
 
-/// The best of the filters that a [`RedbStore`] takes: of those with a reverse map.
+/// The best of the filters that a [`RedbStore`] takes: of those with a hash index.
 pub(super) fn choose<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<&'r Row> {
-    rows.filter(|row| row.needs == Needs::ReverseMap).min_by(|a, b| super::verdict::order(a, b))
+    rows.filter(|row| row.needs == Needs::HashIndex).min_by(|a, b| super::verdict::order(a, b))
 }
 
 /// Keys in one transaction, and the bytes after which there are no more: a megabyte a key must not add up.
