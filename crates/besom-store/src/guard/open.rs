@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use besom::{BuildError, KeyHasher, Seed};
 
-use super::build::SAMPLES;
 use super::settle::entries;
 use super::state::State;
 use super::{Maker, Outcome, SnapshotTime, Store, StoreFilter, Writer};
@@ -14,6 +13,9 @@ use crate::engine::{Durability, Engine, KeyRange, Table, View, Write};
 use crate::metrics::Counters;
 use crate::record::{self, Entry, FORMAT, Header, Index, NoHeader, Position};
 use crate::{Layout, Opening, Options, SnapshotRefused, StoreError, rows};
+
+/// Rows whose keys are hashed again when a store is opened, to see that the column is the one that the filter knows.
+const SAMPLES: usize = 16;
 
 /// Where a store looks for a snapshot of its filter when it is opened.
 pub(crate) trait Snapshots<F> {
@@ -270,7 +272,7 @@ async fn check_rows<E: Engine, H: KeyHasher>(index: Index, view: &E::View, hashe
         Index::Hashes => Table::Index,
         Index::Chosen => return Ok(()),
     };
-    for row in some_rows::<E>(view, table, SAMPLES as usize).await? {
+    for row in some_rows::<E>(view, table, SAMPLES).await? {
         let (found, key) = rows::parts(&row).unwrap_or_default();
         let expected = hasher.digest(key).hi;
         if found != expected {
