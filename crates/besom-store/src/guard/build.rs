@@ -58,6 +58,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let work = move || work(&mut copy, &mut live).map(|()| (copy, live));
         let done = self.engine.run(work).await.ok_or(StoreError::BrokenOff)?;
         let (copy, live) = done.map_err(|error| of_filter(error, StoreError::Engine))?;
+        self.snapshots.has_grown();
         // The old one is freed when the lock is.
         let old = std::mem::replace(&mut self.write_state().filter, copy);
         drop(old);
@@ -153,14 +154,6 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok((self.read_state().filter.clone(), writer.position, receipt))
     }
 
-    /// Says that a snapshot of this commit is there: the way to it need not be known any longer.
-    pub(crate) async fn note_snapshot(&self, position: Position) {
-        let mut writer = self.writer.lock().await;
-        if F::HASH_ADDRESSED && writer.logged_from.is_some() {
-            writer.logged_from = Some(position.number);
-        }
-    }
-
     /// Whether the index is one of hashes that has to be there beside the data.
     pub(super) fn has_own_index(&self) -> bool {
         self.header.index == Index::Hashes
@@ -193,7 +186,7 @@ struct Building {
 impl Building {
     fn one_more(&mut self) {
         self.keys += 1;
-        if self.keys % STRIDE == 0 {
+        if self.keys.is_multiple_of(STRIDE) {
             self.report();
         }
     }

@@ -5,3 +5,4 @@ mod common;
 mod kill;
 mod model;
 mod threads;
+mod transactions;
