@@ -165,15 +165,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         let full = self.full();
         atomically(&mut self.local, remote, |steps| {
             if steps.local.ground.find(fingerprint).is_some() {
-                let list = steps.list_but(fingerprint.quotient(), key)?;
+                let list = steps.list_but(fingerprint.quotient(), Some(key))?;
                 if list.iter().any(|stored| stored.key == key) {
                     return Ok(false);
-                }
-                let spot = steps.local.ground.find(fingerprint);
-                if spot.is_some_and(|spot| list.iter().all(|stored| stored.spot != spot)) {
-                    // A fingerprint that has lost its key takes this one for it.
-                    steps.set(steps.local.address(fingerprint), key, true);
-                    return Ok(true);
                 }
             }
             if full.len >= full.capacity {
@@ -295,10 +289,15 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
             if self.local.ground.find(&fingerprint).is_none() {
                 return Ok(false);
             }
-            let home = self.local.home_of(fingerprint.quotient(), remote)?;
-            let Some(stored) = home.stored.iter().find(|stored| stored.key == key) else { return Ok(false) };
-            let (address, site) = (self.local.address(&fingerprint), G::site(stored.spot));
+            let home = self.local.home_of(fingerprint.quotient(), Some(key), remote)?;
+            let stored = home.stored.iter().find(|stored| stored.key == key);
+            if stored.is_none() && home.homeless.iter().all(|(homeless, _)| homeless != key) {
+                return Ok(false);
+            }
+            let address = self.local.address(&fingerprint);
             remote.apply(&[Change::Remove { address, key }]).map_err(AdaptiveError::Remote)?;
+            // The filter may never have heard of it, though its row was there.
+            let Some(site) = stored.map(|stored| G::site(stored.spot)) else { return Ok(false) };
             let bits = self.local.ground.take(&fingerprint, site);
             self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
             Ok(true)

@@ -66,7 +66,10 @@ impl Elsewhere {
             Self::BackYard(yard) => yard
                 .places_of(quotient)
                 .into_iter()
-                .map(|place| (Spot::BackYard(place), Fingerprint::of_item(empty(0), BitString::EMPTY)))
+                .map(|(place, digest)| {
+                    let item = Fingerprint::of_item(empty(0), BitString::EMPTY);
+                    (Spot::BackYard(place), Fingerprint { digest, ..item })
+                })
                 .collect(),
         }
     }

@@ -87,7 +87,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             if expected == 0 {
                 continue;
             }
-            let Home { stored, homeless } = self.home_of(quotient, remote)?;
+            let Home { stored, homeless } = self.home_of(quotient, None, remote)?;
             if stored.len() < expected {
                 return Err(self.inconsistent(quotient, stored.len()));
             }

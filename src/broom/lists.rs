@@ -75,13 +75,20 @@ pub(super) fn read<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) ->
 }
 
 impl<G: Ground, H: KeyHasher> Local<G, H> {
-    /// The keys of a quotient.
-    pub(super) fn home_of<R: Remote>(&self, quotient: u64, remote: &mut R) -> Outcome<Home<G::Spot>, R> {
-        Ok(self.paired(read(self.addresses(quotient), remote)?))
+    /// The keys of a quotient, of which `last` is the last to be paired.
+    pub(super) fn home_of<R: Remote>(
+        &self,
+        quotient: u64,
+        last: Option<&[u8]>,
+        remote: &mut R,
+    ) -> Outcome<Home<G::Spot>, R> {
+        Ok(self.paired(read(self.addresses(quotient), remote)?, last))
     }
 
-    /// The keys among these pairs of one quotient, with their places.
-    pub(super) fn paired(&self, pairs: Pairs) -> Home<G::Spot> {
+    /// The keys among these pairs of one quotient, with their places. A fingerprint that could be that of two keys is not
+    /// `last`'s: the row of a key that an operation is about may be there although the filter has never heard of it.
+    pub(super) fn paired(&self, mut pairs: Pairs, last: Option<&[u8]>) -> Home<G::Spot> {
+        pairs.sort_by_key(|(_, key)| Some(key.as_slice()) == last);
         let at_home = |(address, key): (u64, Vec<u8>)| Some((self.at_home(address, &key)?, key));
         let (prints, keys): (Vec<Fingerprint>, Vec<Vec<u8>>) = pairs.into_iter().filter_map(at_home).unzip();
         let spots = self.ground.claim_all(&prints);
@@ -103,7 +110,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
 
     /// Whether every key of a quotient has a fingerprint, and every fingerprint a key.
     fn check<E>(&self, quotient: u64, pairs: Pairs) -> Result<usize, AdaptiveError<E>> {
-        let Home { stored, homeless } = self.paired(pairs);
+        let Home { stored, homeless } = self.paired(pairs, None);
         if !homeless.is_empty() || stored.len() != self.ground.stored_at(quotient) {
             return Err(self.inconsistent(quotient, stored.len() + homeless.len()));
         }

@@ -6,24 +6,19 @@
 //! goes to where the filter has it, and those that it does not have are inserted. A fingerprint that no key is found for stays,
 //! unless the read is authoritative: then it goes.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::filter::clear_range;
-use crate::{Authority, KeyHasher, Remote, Settled};
+use crate::{AdaptiveError, Authority, KeyHasher, Remote, Settled};
 
 use super::core::Core;
-use super::fingerprint::Fingerprint;
 use super::ground::Ground;
 use super::lists::Outcome;
-use super::local::Local;
 use super::transaction::{Transaction, atomically};
 
 /// Addresses that are settled at once.
 const ADDRESSES: u64 = 512;
-
-/// The keys of some quotients.
-type Keys = BTreeMap<u64, Vec<Fingerprint>>;
 
 impl<G: Ground, H: KeyHasher> Core<G, H> {
     /// See [`Adaptive::settle`](crate::Adaptive::settle).
@@ -37,11 +32,19 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         // Both addresses of a quotient.
         let (start, end) =
             ((addresses.start() & !1).max(*all.start()), (addresses.end() | 1).min(*all.end()));
+        let mut parts: Vec<RangeInclusive<u64>> = Vec::new();
         let mut next = start;
         while next <= end {
             let until = end.min(next + ADDRESSES - 1);
-            slots += self.settle_part(next..=until, authority, remote)?;
+            match self.settle_part(next..=until, authority, remote) {
+                // There may be room when all fingerprints have gone that have no key.
+                Err(AdaptiveError::Full(_)) => parts.push(next..=until),
+                settled => slots += settled?,
+            }
             next = until + 1;
+        }
+        for part in parts {
+            slots += self.settle_part(part, authority, remote)?;
         }
         if authority == Authority::Authoritative {
             // Only a growth that failed has put anything outside of the filter's half.
@@ -61,75 +64,47 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         authority: Authority,
         remote: &mut R,
     ) -> Outcome<usize, R> {
-        let room = self.capacity.saturating_sub(self.local.ground.len());
         let full = self.full();
-        let keys = atomically(&mut self.local, remote, |steps| {
-            let before = steps.local.ground.len();
-            let keys = steps.gather(addresses)?;
-            if steps.local.ground.len() > before + room { Err(full.into()) } else { Ok(keys) }
-        })?;
-        let spare = |local: &Local<G, H>, quotient: u64, keys: &[Fingerprint]| {
-            local.ground.stored_at(quotient).saturating_sub(keys.len())
-        };
-        let mut slots = 0;
-        for (&quotient, keys) in &keys {
-            while authority == Authority::Authoritative && spare(&self.local, quotient, keys) > 0 {
-                if !self.local.drop_spare(quotient, keys) {
-                    break;
-                }
+        // A filter that can grow does so at the next insertion.
+        let most = if self.growable { usize::MAX } else { full.capacity.max(full.len) };
+        atomically(&mut self.local, remote, |steps| {
+            let quotients = steps.gather(addresses)?;
+            if authority == Authority::Authoritative {
+                quotients.iter().try_for_each(|&quotient| steps.drop_spares(quotient))?;
             }
-            slots += spare(&self.local, quotient, keys);
-        }
-        Ok(slots)
-    }
-}
-
-impl<G: Ground, H: KeyHasher> Local<G, H> {
-    /// Takes out a fingerprint of a quotient that none of its keys has. `false` if there is none that stands for itself: those of keys
-    /// with one digest cannot be told apart.
-    fn drop_spare(&mut self, quotient: u64, keys: &[Fingerprint]) -> bool {
-        let claimed = self.ground.claim_all(keys);
-        let items = self.ground.items_of(quotient);
-        let spare = items.iter().find(|(spot, item)| {
-            let alone = !G::is_extensible(*spot) || self.ground.find(item) == Some(*spot);
-            alone && !claimed.contains(&Some(*spot))
-        });
-        let Some(&(spot, item)) = spare else { return false };
-        let _ = self.ground.take(&item, G::site(spot));
-        true
+            let mut slots = 0;
+            for quotient in quotients {
+                let keys = steps.list(quotient)?.len();
+                slots += steps.local.ground.stored_at(quotient) - keys;
+            }
+            if steps.local.ground.len() > most { Err(full.into()) } else { Ok(slots) }
+        })
     }
 }
 
 impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
-    /// Gives every key at these addresses, or found on the way, a fingerprint and its pair. Returns the keys of all quotients that were
-    /// looked at.
-    fn gather(&mut self, addresses: RangeInclusive<u64>) -> Outcome<Keys, R> {
+    /// Sends every key at these addresses, or found on the way, home. Returns all quotients that were looked at.
+    fn gather(&mut self, addresses: RangeInclusive<u64>) -> Outcome<BTreeSet<u64>, R> {
         self.read_ahead(addresses.clone())?;
         let mut open: Vec<u64> =
             addresses.step_by(2).map(|address| self.local.quotient_at(address)).collect();
-        let mut seen = Keys::new();
-        let mut astray = Vec::new();
+        let (mut seen, mut astray) = (BTreeSet::new(), Vec::new());
         while let Some(quotient) = open.pop() {
-            if quotient >= self.local.quotients() || seen.contains_key(&quotient) {
+            if quotient >= self.local.quotients() || !seen.insert(quotient) {
                 continue;
             }
             for (address, key) in self.read(self.local.addresses(quotient))? {
                 if self.local.at_home(address, &key).is_none() {
-                    open.push(self.local.fingerprint(self.local.functions.hasher().digest(&key)).quotient());
-                    astray.push((address, key));
+                    let fingerprint = self.local.fingerprint(self.local.functions.hasher().digest(&key));
+                    open.push(fingerprint.quotient());
+                    astray.push((address, key, fingerprint));
                 }
             }
-            seen.insert(quotient, Vec::new());
         }
-        // All of them first: what one of them is placed beside must be known to be there.
-        for (address, key) in astray {
-            let fingerprint = self.local.fingerprint(self.local.functions.hasher().digest(&key));
+        // All of them before any is placed: what one of them is placed beside must be known to be there.
+        for (address, key, fingerprint) in astray {
             self.set(address, &key, false);
             self.set(self.local.address(&fingerprint), &key, true);
-        }
-        for (&quotient, keys) in &mut seen {
-            self.list(quotient)?;
-            *keys = self.home_of(quotient)?.stored.into_iter().map(|stored| stored.fingerprint).collect();
         }
         Ok(seen)
     }

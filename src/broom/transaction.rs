@@ -82,23 +82,23 @@ impl<G: Ground, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
 impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have none get one.
     pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
-        self.list_but(quotient, &[])
+        self.list_but(quotient, None)
     }
 
-    /// The same, but one key may stay without.
-    pub(super) fn list_but(&mut self, quotient: u64, but: &[u8]) -> Outcome<Vec<StoredOn<G>>, R> {
+    /// The same, but one key, whose turn comes last, may stay without.
+    pub(super) fn list_but(&mut self, quotient: u64, but: Option<&[u8]>) -> Outcome<Vec<StoredOn<G>>, R> {
         loop {
-            let mut home = self.home_of(quotient)?;
-            home.homeless.retain(|(key, _)| key != but);
+            let mut home = self.home_of(quotient, but)?;
+            home.homeless.retain(|(key, _)| Some(key.as_slice()) != but);
             let Some((key, fingerprint)) = home.homeless.pop() else { return Ok(home.stored) };
             self.settle_in(&fingerprint, &key, &home.stored)?;
         }
     }
 
-    /// The keys of a quotient, as they will be after the changes so far.
-    pub(super) fn home_of(&mut self, quotient: u64) -> Outcome<Home<G::Spot>, R> {
+    /// The keys of a quotient, as they will be after the changes so far, of which `last` is the last to be paired.
+    pub(super) fn home_of(&mut self, quotient: u64, last: Option<&[u8]>) -> Outcome<Home<G::Spot>, R> {
         let pairs = self.read(self.local.addresses(quotient))?;
-        Ok(self.local.paired(pairs))
+        Ok(self.local.paired(pairs, last))
     }
 
     /// The pairs of a range, as they will be after the changes so far.
@@ -170,7 +170,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Makes way for a newcomer and stores it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
         if self.local.ground.find(fingerprint).is_some() {
-            let list = self.list_but(fingerprint.quotient(), key)?;
+            let list = self.list_but(fingerprint.quotient(), Some(key))?;
             return self.settle_in(fingerprint, key, &list);
         }
         self.settle_in(fingerprint, key, &[])
@@ -181,11 +181,9 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         if let Some(spot) = self.local.ground.find(fingerprint) {
             let accepted = |stored: &&StoredOn<G>| self.local.ground.find(&stored.fingerprint) == Some(spot);
             let owner = list.iter().find(accepted).map(|stored| stored.fingerprint);
-            let Some(owner) = owner else {
-                // It has lost its key, which may be this one: any pairing is as good.
-                self.set(self.local.address(fingerprint), key, true);
-                return Ok(());
-            };
+            // Nobody can tell a newcomer from a key that is not there. If it was there after all, both would have one fingerprint,
+            // which goes with the first of them.
+            let owner = owner.ok_or_else(|| self.local.inconsistent(fingerprint.quotient(), list.len()))?;
             if G::is_extensible(spot) {
                 self.tell_apart(&owner, fingerprint, 0);
             }
@@ -211,6 +209,27 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         let len = self.local.ground.take(fingerprint, site).len();
         self.undo.push(Undo::Taken { key: *fingerprint, len, site });
         self.set(self.local.address(fingerprint), key, false);
+    }
+
+    /// Takes out the fingerprints of a quotient that none of its keys has, but those that do not stand for themselves: those of
+    /// keys with one digest cannot be told apart.
+    pub(super) fn drop_spares(&mut self, quotient: u64) -> Outcome<(), R> {
+        let keys: Vec<Fingerprint> =
+            self.home_of(quotient, None)?.stored.into_iter().map(|stored| stored.fingerprint).collect();
+        while self.local.ground.stored_at(quotient) > keys.len() {
+            // What stands behind a fingerprint that goes moves.
+            let ground = &self.local.ground;
+            let (claimed, items) = (ground.claim_all(&keys), ground.items_of(quotient));
+            let spare = items.into_iter().find(|(spot, item)| {
+                let alone = !G::is_extensible(*spot) || ground.find(item) == Some(*spot);
+                alone && !claimed.contains(&Some(*spot))
+            });
+            let Some((spot, key)) = spare else { break };
+            let site = G::site(spot);
+            let len = self.local.ground.take(&key, site).len();
+            self.undo.push(Undo::Taken { key, len, site });
+        }
+        Ok(())
     }
 
     /// A pair is to be in the remote, or not.

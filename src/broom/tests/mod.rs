@@ -137,7 +137,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     ) -> Option<(Fingerprint, G::Spot, Vec<u8>, Fingerprint)> {
         let fingerprint = self.fingerprint_of(query);
         let spot = self.local.ground.find(&fingerprint)?;
-        let home = self.local.home_of(fingerprint.quotient(), remote).ok()?;
+        let home = self.local.home_of(fingerprint.quotient(), None, remote).ok()?;
         let stored = home.stored.into_iter().find(|stored| stored.spot == spot)?;
         Some((fingerprint, spot, stored.key, stored.fingerprint))
     }
