@@ -1,15 +1,17 @@
 //! The database file: opened, opened again after an error, checked, compacted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ::redb::{
-    Database, DatabaseError, Error, ReadTransaction, ReadableDatabase, TableError, TableHandle,
+    Builder, Database, DatabaseError, Error, ReadTransaction, ReadableDatabase, TableError, TableHandle,
     WriteTransaction,
 };
 
+use super::file::open_or_make;
 use super::{ADOPTING, definition};
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
 use crate::guard::lock;
@@ -56,6 +58,17 @@ impl std::fmt::Debug for Redb {
 }
 
 impl Redb {
+    /// Opens the database in a file, or makes one, with the tables of a store: for a [`Store`](crate::Store) that is awaited.
+    ///
+    /// # Errors
+    ///
+    /// What redb says, and [`Error::Corrupted`] if the file has other tables than those of a store.
+    pub fn at(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let opened = Self::open(Box::new(move || open_or_make(&Builder::new(), &path)), None)?;
+        opened.ok_or_else(|| Error::Corrupted("it has other tables than a store".into()))
+    }
+
     /// Opens a database, and makes the tables of a store if it has no tables at all, or the one that is adopted. `None` if it
     /// has others.
     pub(crate) fn open(opener: Opener, adopting: Option<&str>) -> Result<Option<Self>, Error> {

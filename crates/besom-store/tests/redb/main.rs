@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod common;
+#[path = "../shared/kill.rs"]
+mod harness;
 mod kill;
 mod model;
 mod threads;
