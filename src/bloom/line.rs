@@ -72,7 +72,7 @@ impl Place {
         let product = u128::from(digest.hi) * (words / LANES) as u128;
         let source = match probes {
             Probes::Four | Probes::Eight => {
-                (u128::from(product as u64) * u128::from(Self::SPREAD) >> 64) as u64
+                ((u128::from(product as u64) * u128::from(Self::SPREAD)) >> 64) as u64
             }
             Probes::Sixteen => digest.lo,
         };

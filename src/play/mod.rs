@@ -155,7 +155,7 @@ impl Play {
             Err(AdaptiveError::Remote(pause)) => pause,
             Err(error) => {
                 self.take_back(before);
-                return Err(without_remote(error));
+                return Err(without_remote(&error));
             }
         };
         match pause {
@@ -234,8 +234,8 @@ impl Remote for Stage<'_> {
 }
 
 /// An error that has nothing to do with a remote.
-fn without_remote(error: AdaptiveError<Pause>) -> AdaptiveError<Infallible> {
-    match error {
+fn without_remote(error: &AdaptiveError<Pause>) -> AdaptiveError<Infallible> {
+    match *error {
         AdaptiveError::Full(full) => AdaptiveError::Full(full),
         AdaptiveError::Inconsistent { address, expected, found } => {
             AdaptiveError::Inconsistent { address, expected, found }

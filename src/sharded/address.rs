@@ -34,7 +34,7 @@ pub(super) fn shared_range(shard: usize, own: &RangeInclusive<u64>, by_hash: boo
     let first = shared(shard, *own.start(), by_hash);
     // What is beyond the range of a shard has never been written.
     let last = shared(shard, *own.end(), by_hash).unwrap_or(*whole.end());
-    first.map_or(1..=0, |first| first..=last)
+    first.map_or(RangeInclusive::new(1, 0), |first| first..=last)
 }
 
 /// The number of the shard, and the rest of an address in the shared remote.

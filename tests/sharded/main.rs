@@ -40,6 +40,7 @@ macro_rules! for_every_family {
             "cyclic-2" besom::CyclicFilter<2>,
             "swapping" besom::SwappingFilter,
             "adaptive-bloom" besom::AdaptiveBloomFilter,
+            "broom" besom::BroomFilter,
             "cascade" besom::Cascade<besom::QuotientFilter>,
         );
     };

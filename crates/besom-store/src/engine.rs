@@ -175,6 +175,16 @@ pub trait View: Send + Sync + 'static {
         key: &[u8],
     ) -> impl Future<Output = Result<Option<Self::Value>, Self::Error>> + Send;
 
+    /// Whether there is a row.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn has(&self, table: Table, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send {
+        let found = self.get(table, key);
+        async move { Ok(found.await?.is_some()) }
+    }
+
     /// Calls `visit` with the rows of a range, ascending, until it breaks. `bulk` says that many rows are going to be read
     /// once, and need not stay in a cache.
     ///

@@ -97,6 +97,14 @@ pub enum StoreError<E> {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The rows of a table were being moved into the store, and some are in the table still.
+    #[error("{name} has taken over a part of the table {table:?}; call adopt with that table to go on")]
+    HalfAdopted {
+        /// Its file or path.
+        name: String,
+        /// The table.
+        table: String,
+    },
     /// The store was made by another version of this crate.
     #[error("{name} has format {found}, and this version reads {known}; use the version that wrote it")]
     OtherFormat {

@@ -18,6 +18,7 @@
 //! `docs/operating.md` is for those who run a store, `docs/guarding-your-storage.md` for those who have storage of their own.
 
 mod batch;
+mod disk;
 pub mod engine;
 mod error;
 mod events;
@@ -26,7 +27,6 @@ mod memory;
 mod metrics;
 mod options;
 mod record;
-mod redb;
 mod rows;
 #[cfg(feature = "slatedb")]
 pub mod slate;
@@ -34,7 +34,9 @@ mod snapshot;
 mod verify;
 mod wait;
 
-pub use crate::redb::{Entries, Redb, RedbStore, RedbStoreBuilder, RedbView};
+pub use ::redb;
+
+pub use crate::disk::{Entries, Redb, RedbStore, RedbStoreBuilder, RedbView, Transaction};
 pub use batch::Batch;
 pub use engine::Durability;
 pub use error::StoreError;

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::guard::Listener;
 use crate::snapshot::SnapshotRefused;
@@ -24,12 +26,23 @@ pub struct Options {
     pub(crate) layout: Option<Layout>,
     pub(crate) durability: Durability,
     pub(crate) durable_every: u64,
+    pub(crate) durable_within: Duration,
+    pub(crate) snapshot_every: u64,
+    pub(crate) snapshot_path: Option<PathBuf>,
     pub(crate) listener: Option<Listener>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { layout: None, durability: Durability::Durable, durable_every: u64::MAX, listener: None }
+        Self {
+            layout: None,
+            durability: Durability::Durable,
+            durable_every: u64::MAX,
+            durable_within: Duration::MAX,
+            snapshot_every: u64::MAX,
+            snapshot_path: None,
+            listener: None,
+        }
     }
 }
 
@@ -60,6 +73,33 @@ impl Options {
     #[must_use]
     pub fn durable_every(mut self, commits: NonZeroU64) -> Self {
         self.durable_every = commits.get();
+        self
+    }
+
+    /// Makes a commit durable if the last durable one is longer ago than this, also where it is
+    /// [buffered](Durability::Buffered). Where nobody writes for that long, [flush](crate::Store::flush).
+    #[must_use]
+    pub fn durable_within(mut self, time: Duration) -> Self {
+        self.durable_within = time;
+        self
+    }
+
+    /// The file for [snapshots](crate::Store::snapshot) of the filter. Nobody else may change it while the store is open. A file
+    /// that is no snapshot is never changed or removed.
+    #[must_use]
+    pub fn snapshot_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.snapshot_path = Some(path.into());
+        self
+    }
+
+    /// Takes snapshots of the filter without being asked: every so many commits, after the filter has grown, and when the store is
+    /// closed. All but the last are taken in the background. One that fails is told by [`take_fault`](crate::Store::take_fault).
+    ///
+    /// Without this a store takes snapshots when it is told to. A [`Store`](crate::Store) on an engine of somebody else's takes them
+    /// while a write waits, and none when it is closed.
+    #[must_use]
+    pub fn snapshot_every(mut self, commits: NonZeroU64) -> Self {
+        self.snapshot_every = commits.get();
         self
     }
 

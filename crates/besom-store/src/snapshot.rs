@@ -99,9 +99,9 @@ impl SnapshotFile {
     }
 }
 
-impl<F: StoreFilter> Snapshots<F> for SnapshotFile {
+impl<F: StoreFilter> Snapshots<F> for Option<SnapshotFile> {
     async fn find(&self, _: &[u64]) -> Result<Option<(F, u64)>, SnapshotRefused> {
-        self.load()
+        self.as_ref().map_or(Ok(None), SnapshotFile::load)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Work on whole filters: growth, and filters from all keys. Queries are answered by the old one until it is done.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Instant;
 
 use besom::play::OwnedChange;
 use besom::{AdaptiveError, Change, KeyHasher, RebuildError, Remote};
 
-use super::live::{Before, Live, Unread};
+use super::live::Live;
 use super::write::Op;
 use super::{Listener, Outcome, Store, StoreFilter, Writer};
 use crate::engine::{Durability, Engine, KeyRange, Table};
@@ -58,6 +58,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let work = move || work(&mut copy, &mut live).map(|()| (copy, live));
         let done = self.engine.run(work).await.ok_or(StoreError::BrokenOff)?;
         let (copy, live) = done.map_err(|error| of_filter(error, StoreError::Engine))?;
+        self.snapshots.has_grown();
         // The old one is freed when the lock is.
         let old = std::mem::replace(&mut self.write_state().filter, copy);
         drop(old);
@@ -92,7 +93,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let work = move || {
             let mut progress = Building { listener, keys: 0, total };
             let built = match F::HASH_ADDRESSED {
-                true => fill(filter, &live, &mut progress),
+                true => fill(filter, &mut live, &mut progress),
                 false => fill_chosen(filter, layout, &mut live, &mut progress),
             };
             progress.report();
@@ -153,14 +154,6 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok((self.read_state().filter.clone(), writer.position, receipt))
     }
 
-    /// Says that a snapshot of this commit is there: the way to it need not be known any longer.
-    pub(crate) async fn note_snapshot(&self, position: Position) {
-        let mut writer = self.writer.lock().await;
-        if F::HASH_ADDRESSED && writer.logged_from.is_some() {
-            writer.logged_from = Some(position.number);
-        }
-    }
-
     /// Whether the index is one of hashes that has to be there beside the data.
     pub(super) fn has_own_index(&self) -> bool {
         self.header.index == Index::Hashes
@@ -193,7 +186,7 @@ struct Building {
 impl Building {
     fn one_more(&mut self) {
         self.keys += 1;
-        if self.keys % STRIDE == 0 {
+        if self.keys.is_multiple_of(STRIDE) {
             self.report();
         }
     }
@@ -206,37 +199,41 @@ impl Building {
 }
 
 /// Fills an empty filter from an index in the order of hashes.
-fn fill<F: StoreFilter, E: Engine>(mut filter: F, live: &Live<E>, progress: &mut Building) -> Outcome<F, E> {
-    let mut failed = None;
-    let filled = live.rows(live.table, KeyRange::default(), |row| {
-        let Some((hi, key)) = rows::parts(row) else { return ControlFlow::Continue(()) };
-        if progress.keys < SAMPLES && filter.hasher().digest(key).hi != hi {
-            let expected = filter.hasher().digest(key).hi;
-            failed = Some(StoreError::WrongRow { key: key.into(), found: hi, expected });
-            return ControlFlow::Break(());
-        }
-        progress.one_more();
-        let inserted = match filter.insert_new(key, &mut Unread) {
-            // It grows, and reads what it has for that.
-            Err(AdaptiveError::Remote(_)) => filter
-                .insert_new(key, &mut Before { live, row })
-                .map_err(|error| of_filter(error, StoreError::Engine)),
-            inserted => inserted.map_err(|error| of_filter(error, |_| StoreError::BrokenOff)),
-        };
-        match inserted {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    });
-    filled.map_err(StoreError::Engine)?;
-    failed.map_or(Ok(filter), Err)
+fn fill<F: StoreFilter, E: Engine>(
+    mut filter: F,
+    live: &mut Live<E>,
+    progress: &mut Building,
+) -> Outcome<F, E> {
+    let filled = filter.rebuild_sorted(&mut Counted { live, progress });
+    filled.map(|_| filter).map_err(|error| of_filter(error, StoreError::Engine))
 }
 
-/// Rows whose keys are hashed again when a filter is built, to see that the column is the one that the filter knows.
-pub(super) const SAMPLES: u64 = 16;
+/// An index that is read once, or twice if the filter was made too small, with reports.
+struct Counted<'c, E: Engine> {
+    live: &'c mut Live<E>,
+    progress: &'c mut Building,
+}
+
+impl<E: Engine> Remote for Counted<'_, E> {
+    type Error = E::Error;
+
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), E::Error> {
+        let Self { live, progress } = self;
+        progress.keys = 0;
+        live.range(addresses, &mut |address, key| {
+            progress.one_more();
+            visit(address, key)
+        })
+    }
+
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), E::Error> {
+        self.live.apply(changes)
+    }
+}
 
 /// Fills a filter that chooses the addresses of its keys, and writes its index.
 fn fill_chosen<F: StoreFilter, E: Engine>(

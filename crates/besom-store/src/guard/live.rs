@@ -169,33 +169,3 @@ impl<E: Engine> Remote for Live<E> {
         if self.through.is_some() && self.group.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 }
-
-/// The part of an index that lies before a row, to be read only.
-pub(super) struct Before<'l, E: Engine> {
-    pub(super) live: &'l Live<E>,
-    pub(super) row: &'l [u8],
-}
-
-impl<E: Engine> Remote for Before<'_, E> {
-    type Error = E::Error;
-
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), E::Error> {
-        let KeyRange { from, to } = rows::rows(&addresses);
-        let end = to.filter(|to| to.as_slice() < self.row).unwrap_or_else(|| self.row.to_vec());
-        if from >= end {
-            return Ok(());
-        }
-        self.live.rows(self.live.table, KeyRange { from, to: Some(end) }, |row| match rows::parts(row) {
-            Some((address, key)) => visit(address, key),
-            None => ControlFlow::Continue(()),
-        })
-    }
-
-    fn apply(&mut self, _: &[Change<'_>]) -> Result<(), E::Error> {
-        Ok(())
-    }
-}

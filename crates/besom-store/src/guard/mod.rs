@@ -24,11 +24,13 @@ mod live;
 mod open;
 mod repair;
 mod settle;
+mod snapshots;
 mod state;
 #[cfg(test)]
 mod tests;
 mod write;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,9 +43,10 @@ use besom::{Adaptive, BuildError, Digest, KeyHasher, Seed};
 pub(crate) use build::key_of;
 pub(crate) use live::Live;
 pub(crate) use open::Snapshots;
+use snapshots::{Automatic, SnapshotTime};
 use state::State;
 
-use crate::engine::{Durability, Engine, Health, Table, View};
+use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow};
 use crate::metrics::{Counters, Metrics};
 use crate::record::{Header, Index, Position};
 use crate::{Layout, Opening, Progress, StoreError, rows};
@@ -100,6 +103,7 @@ pub struct Store<F, E: Engine> {
     listener: Option<Listener>,
     durability: Durability,
     durable_every: u64,
+    durable_within: std::time::Duration,
     pub(crate) opening: Opening,
     /// How many keys there are.
     keys: AtomicU64,
@@ -107,7 +111,7 @@ pub struct Store<F, E: Engine> {
     volatile: AtomicBool,
     /// The last failure that failed no operation.
     fault: Mutex<Option<StoreError<E::Error>>>,
-    pub(crate) last_snapshot: Mutex<Option<SnapshotTime>>,
+    snapshots: Automatic,
 }
 
 /// What belongs to whoever writes.
@@ -124,15 +128,9 @@ pub(crate) struct Writer {
     first_row: u64,
     /// A commit was begun, and is not known to have been made or not.
     unsure: bool,
-    /// Commits since the last durable one.
+    /// Commits since the last durable one, and when that was.
     buffered: u64,
-}
-
-/// When a snapshot was written or loaded, and the commit that it belongs to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SnapshotTime {
-    pub(crate) at: std::time::Instant,
-    pub(crate) number: u64,
+    durable_at: std::time::Instant,
 }
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
@@ -180,24 +178,42 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             }
             found => found?,
         };
-        if found.is_some() {
+        self.met(key, digest, found.is_some()).await;
+        Ok(found)
+    }
+
+    /// Counts a key that the filter has accepted, and repairs the filter if it was wrong.
+    async fn met(&self, key: &[u8], digest: Digest, found: bool) {
+        if found {
             self.counters.true_positives.add(1);
-            return Ok(found);
+            return;
         }
         self.counters.false_positive(key);
         self.repair(key, digest).await;
         self.repair_waiting(1).await;
-        Ok(None)
+    }
+
+    /// The value of a key, for whoever holds the writer.
+    pub(crate) async fn get_as_writer(&self, key: &[u8]) -> Outcome<Option<E::Value>, E> {
+        let Some(digest) = self.ask(key)? else { return Ok(None) };
+        let found = self.look_up(key, digest).await?;
+        self.met(key, digest, found.is_some()).await;
+        Ok(found)
     }
 
     /// Asks the database.
     async fn look_up(&self, key: &[u8], digest: Digest) -> Outcome<Option<E::Value>, E> {
         let view = self.engine.view().map_err(StoreError::Engine)?;
-        let found = match self.header.layout {
-            Layout::Hashed => self.counters.timed(view.get(Table::Data, &rows::row(digest.hi, key))).await,
-            Layout::Ordered => self.counters.timed(view.get(Table::Data, key)).await,
-        };
-        found.map_err(|error| self.failed(error))
+        let row = self.row_of(key, digest);
+        self.counters.timed(view.get(Table::Data, &row)).await.map_err(|error| self.failed(error))
+    }
+
+    /// Where a key's data lies.
+    fn row_of<'k>(&self, key: &'k [u8], digest: Digest) -> Cow<'k, [u8]> {
+        match self.header.layout {
+            Layout::Hashed => rows::row(digest.hi, key).into(),
+            Layout::Ordered => key.into(),
+        }
     }
 
     /// The error of an access. A database that was closed says so, whatever the error.
@@ -208,13 +224,32 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
     }
 
-    /// Whether the store has a key. Costs as much as [`get`](Self::get).
+    /// Whether the store has a key. Reads no value, where the engine can do without.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
     pub async fn contains_key(&self, key: &[u8]) -> Outcome<bool, E> {
-        Ok(self.get(key).await?.is_some())
+        match self.ask(key)? {
+            Some(digest) => {
+                let found = match self.is_there(key, digest).await {
+                    Err(_) if self.engine.health() == Health::Broken => {
+                        self.restore().await?;
+                        self.is_there(key, digest).await?
+                    }
+                    found => found?,
+                };
+                self.met(key, digest, found).await;
+                Ok(found)
+            }
+            None => Ok(false),
+        }
+    }
+
+    async fn is_there(&self, key: &[u8], digest: Digest) -> Outcome<bool, E> {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let row = self.row_of(key, digest);
+        self.counters.timed(view.has(Table::Data, &row)).await.map_err(|error| self.failed(error))
     }
 
     /// Whether the store may have a key, by the filter's word alone: nothing is waited for. `false` is certain, unless the store
@@ -222,6 +257,21 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     pub fn may_contain_key(&self, key: &[u8]) -> bool {
         let state = self.read_state();
         self.engine.health() != Health::Sound || state.accepts(state.filter.hasher().digest(key))
+    }
+
+    /// Calls `visit` with all keys and values as they are now: in the order of keys in the ordered layout, in that of hashes in the
+    /// hashed one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed.
+    pub async fn for_each(&self, visit: &mut VisitRow<'_>) -> Outcome<(), E> {
+        let (view, layout) = (self.view().await?, self.header.layout);
+        let visit = &mut |row: &[u8], value: &[u8]| match key_of(layout, row) {
+            Some(key) => visit(key, value),
+            None => ControlFlow::Continue(()),
+        };
+        view.scan(Table::Data, KeyRange::default(), true, visit).await.map_err(StoreError::Engine)
     }
 
     /// How many keys the store has.
@@ -257,7 +307,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     /// What was counted since the store was opened, and how its filter is now.
     pub fn metrics(&self) -> Metrics {
-        let last = *lock(&self.last_snapshot);
+        let last = self.snapshots.last();
         let state = self.read_state();
         let stats = state.filter.stats();
         let behind = |last: SnapshotTime| self.counters.position.get().saturating_sub(last.number);

@@ -6,29 +6,23 @@ use std::time::Instant;
 
 use besom::{BuildError, KeyHasher, Seed};
 
-use super::build::SAMPLES;
 use super::settle::entries;
 use super::state::State;
-use super::{Maker, Outcome, SnapshotTime, Store, StoreFilter, Writer};
+use super::{Automatic, Maker, Outcome, Store, StoreFilter, Writer};
 use crate::engine::{Durability, Engine, KeyRange, Table, View, Write};
 use crate::metrics::Counters;
 use crate::record::{self, Entry, FORMAT, Header, Index, NoHeader, Position};
+use crate::snapshot::SnapshotFile;
 use crate::{Layout, Opening, Options, SnapshotRefused, StoreError, rows};
+
+/// Rows whose keys are hashed again when a store is opened, to see that the column is the one that the filter knows.
+const SAMPLES: usize = 16;
 
 /// Where a store looks for a snapshot of its filter when it is opened.
 pub(crate) trait Snapshots<F> {
     /// The filter of the snapshot with one of these names, the last one if there are several, and its name; `None` if there is
     /// none at all.
     fn find(&self, names: &[u64]) -> impl Future<Output = Result<Option<(F, u64)>, SnapshotRefused>> + Send;
-}
-
-/// No snapshots.
-pub(crate) struct NoSnapshots;
-
-impl<F: Send> Snapshots<F> for NoSnapshots {
-    async fn find(&self, _: &[u64]) -> Result<Option<(F, u64)>, SnapshotRefused> {
-        Ok(None)
-    }
 }
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
@@ -45,7 +39,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
         options: Options,
     ) -> Outcome<Self, E> {
-        Self::open_with(engine, "the database", Arc::new(make), options, NoSnapshots).await
+        let snapshots = options.snapshot_path.clone().map(SnapshotFile);
+        Self::open_with(engine, "the database", Arc::new(make), options, snapshots).await
     }
 
     pub(crate) async fn open_with(
@@ -96,17 +91,19 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 first_row,
                 unsure: false,
                 buffered: 0,
+                durable_at: Instant::now(),
             }),
             counters: Counters::default(),
             make,
             listener: options.listener,
             durability: options.durability,
             durable_every: options.durable_every,
+            durable_within: options.durable_within,
             opening: Opening::Empty,
             keys: AtomicU64::new(keys),
             volatile: AtomicBool::new(false),
             fault: Mutex::new(None),
-            last_snapshot: Mutex::new(None),
+            snapshots: Automatic::new(options.snapshot_every, last.0.number, options.snapshot_path),
         };
         store.counters.position.set(last.0.number);
         store.come_by_filter(found, &log, snapshots).await
@@ -220,7 +217,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         let number = log[at].0.number;
         writer.logged_from = F::HASH_ADDRESSED.then_some(number);
-        *super::lock(&self.last_snapshot) = Some(SnapshotTime { at: Instant::now(), number });
+        self.snapshots.has(number);
         Ok(Ok(if commits == 0 { Opening::Snapshot } else { Opening::CaughtUp { commits } }))
     }
 }
@@ -270,7 +267,7 @@ async fn check_rows<E: Engine, H: KeyHasher>(index: Index, view: &E::View, hashe
         Index::Hashes => Table::Index,
         Index::Chosen => return Ok(()),
     };
-    for row in some_rows::<E>(view, table, SAMPLES as usize).await? {
+    for row in some_rows::<E>(view, table, SAMPLES).await? {
         let (found, key) = rows::parts(&row).unwrap_or_default();
         let expected = hasher.digest(key).hi;
         if found != expected {

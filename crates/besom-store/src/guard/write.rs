@@ -1,6 +1,8 @@
 //! Writes: new keys enter the filter, the database commits, removed keys leave the filter.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
@@ -29,8 +31,8 @@ const ENTERING: usize = 256;
 /// Keys that are looked up at once.
 const LOOKED_UP: usize = 64;
 
-/// The longest key: what every engine takes, with the hash in front.
-const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>();
+/// The longest key: what every engine takes, with the hash in front, and a byte for the table.
+const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>() - 1;
 
 /// A change to one key.
 pub(super) struct Op {
@@ -156,7 +158,31 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             self.repair(&ops[at].key, ops[at].digest).await;
         }
         self.repair_waiting(REPAIRS).await;
+        if self.snapshots.is_due(self.counters.position.get()) {
+            self.snapshot_ended(self.snapshot().await);
+        }
         Ok(looked)
+    }
+
+    /// Makes changes in one commit, for whoever holds the writer and knows what the keys have. There is a commit in any case.
+    pub(crate) async fn write_known(
+        &self,
+        writer: &mut Writer,
+        changes: Vec<(Step, Option<E::Value>)>,
+    ) -> Outcome<(), E> {
+        let (steps, before): (Vec<Step>, Vec<_>) = changes.into_iter().unzip();
+        let mut before: HashMap<Vec<u8>, _> = steps.iter().map(|step| step.key.clone()).zip(before).collect();
+        let (ops, stamp) = (self.operations(steps)?, self.read_state().changes.stamp());
+        let mut looked: Vec<_> = ops.iter().map(|op| before.remove(&op.key)).collect();
+        let plan = self.plan(&ops, &mut looked, stamp).await?;
+        let durability = self.durability_of(writer, self.durability);
+        let receipt = match self.execute(writer, &ops, &plan, durability).await? {
+            Some(receipt) => receipt,
+            None => self.commit(writer, Vec::new(), (0, 0), &[], durability).await?,
+        };
+        self.acknowledge(receipt).await?;
+        self.snapshots.is_due(writer.position.number);
+        Ok(())
     }
 
     /// The changes in the order of their rows, the last one of every key.
@@ -438,16 +464,21 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             }
         };
         (writer.unsure, writer.position, writer.keys, writer.first_row) = (false, position, keys, trimmed);
-        writer.buffered = if durability == Durability::Durable { 0 } else { writer.buffered + 1 };
+        writer.buffered += 1;
+        if durability == Durability::Durable {
+            (writer.buffered, writer.durable_at) = (0, Instant::now());
+        }
         self.volatile.fetch_and(durability == Durability::Buffered, Ordering::AcqRel);
         self.keys.store(keys, Ordering::Release);
         self.counters.position.set(position.number);
         Ok(receipt)
     }
 
-    /// Every so many commits one is durable, if that was asked for.
+    /// Every so many commits, or after some time, one is durable, if that was asked for.
     fn durability_of(&self, writer: &Writer, asked: Durability) -> Durability {
-        if writer.buffered + 1 >= self.durable_every { Durability::Durable } else { asked }
+        let due =
+            writer.buffered + 1 >= self.durable_every || writer.durable_at.elapsed() >= self.durable_within;
+        if due { Durability::Durable } else { asked }
     }
 
     /// Waits until a write lasts.

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use super::engine::Slate;
 use super::store::SlateStore;
 use super::{SlateError, SlateFailure};
-use crate::guard::{SnapshotTime, Snapshots, lock};
+use crate::guard::Snapshots;
 use crate::{Position, SnapshotRefused, StoreError, StoreFilter};
 
 /// The folder of snapshots in that of the database.
@@ -175,9 +175,6 @@ impl<F: StoreFilter> SlateStore<F> {
         let file = written.map_err(|source| StoreError::Snapshot { name: name.to_string(), source })?;
         let bytes = file.len();
         engine.bucket().put(&name.path(engine.path()), file.into()).await.map_err(bucket)?;
-        let written = SnapshotTime { at: std::time::Instant::now(), number: position.number };
-        *lock(&self.store.last_snapshot) = Some(written);
-        self.store.counters.snapshots.add(1);
         self.store.note_snapshot(position).await;
         if let Err(error) = clear_out(engine, epoch).await {
             // What is left is cleared out with the next snapshot.

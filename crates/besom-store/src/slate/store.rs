@@ -97,7 +97,14 @@ impl<F: StoreFilter> SlateStore<F> {
             // The first error counts.
             let _ = engine.close().await;
         }
-        Ok(Self { store: Arc::new(opened?), publisher: Arc::default() })
+        let this = Self { store: Arc::new(opened?), publisher: Arc::default() };
+        let (store, publisher) = (Arc::downgrade(&this.store), this.publisher.clone());
+        this.store.take_snapshots_with(move || {
+            let Some(store) = store.upgrade() else { return };
+            let this = Self { store, publisher: publisher.clone() };
+            tokio::spawn(async move { this.store.snapshot_ended(this.publish().await.map(drop)) });
+        });
+        Ok(this)
     }
 
     /// All keys and values as they are now: in the order of keys in the ordered layout, in that of hashes in the hashed one.

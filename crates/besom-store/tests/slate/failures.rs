@@ -220,7 +220,9 @@ fn overwrites_read_before_they_lock_and_all_at_once() {
         let open = || Store::open("db", bucket.clone(), make, options());
         let store = open().await.unwrap();
         let mut batch = Batch::new();
-        (0..64_u64).for_each(|key| drop(batch.insert(&key.to_le_bytes(), &[0; 2000])));
+        (0..64_u64).for_each(|key| {
+            batch.insert(&key.to_le_bytes(), &[0; 2000]);
+        });
         store.write(&batch).await.unwrap();
         store.close().await.unwrap();
         let store = open().await.unwrap();

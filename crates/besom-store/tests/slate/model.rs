@@ -131,7 +131,9 @@ fn a_filter_is_built_from_all_rows() {
         let open = || SlateStore::open("db", bucket.clone(), telescoping, buffered(Layout::Hashed));
         let store = open().await.unwrap();
         let mut batch = Batch::new();
-        (0..9_000_u32).for_each(|key| drop(batch.insert(&key.to_le_bytes(), b"")));
+        (0..9_000_u32).for_each(|key| {
+            batch.insert(&key.to_le_bytes(), b"");
+        });
         store.write(&batch).await.unwrap();
         store.flush().await.unwrap();
         drop(store);

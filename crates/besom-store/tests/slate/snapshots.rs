@@ -240,7 +240,9 @@ fn too_many_keys_and_too_long_ones_change_nothing() {
         let store = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap();
         fill(&store, 0..room as u32 - 3).await;
         let mut batch = Batch::new();
-        (1000..1010_u32).for_each(|key| drop(batch.insert(&key.to_le_bytes(), b"x")));
+        (1000..1010_u32).for_each(|key| {
+            batch.insert(&key.to_le_bytes(), b"x");
+        });
         batch.remove(&0_u32.to_le_bytes());
         assert!(matches!(store.write(&batch).await, Err(StoreError::Full(_))));
         batch.insert(&vec![0; 1 << 16], b"x");

@@ -31,6 +31,8 @@ struct Inner {
     /// Nothing works until it is opened again.
     broken: bool,
     faults: [u64; 5],
+    /// Look-ups, and ranges that were read.
+    reads: [u64; 2],
     /// The next commit says that it is there, and waits.
     gate: Option<(Sender<()>, Receiver<()>)>,
 }
@@ -56,6 +58,7 @@ impl Dice {
             one_in: 0,
             broken: false,
             faults: [0; 5],
+            reads: [0; 2],
             gate: None,
         })))
     }
@@ -70,6 +73,11 @@ impl Dice {
 
     pub(super) fn faults(&self) -> [u64; 5] {
         self.with(|inner| inner.faults)
+    }
+
+    /// Look-ups, and ranges that were read, since the last time that it was asked.
+    pub(super) fn take_reads(&self) -> [u64; 2] {
+        self.with(|inner| std::mem::take(&mut inner.reads))
     }
 
     /// Acts, or fails before or after it, or panics. An engine whose futures are always ready needs no more.
@@ -140,6 +148,7 @@ impl<V: View> View for Faulty<V> {
     type Value = V::Value;
 
     async fn get(&self, table: Table, key: &[u8]) -> Result<Option<V::Value>, Self::Error> {
+        self.dice.with(|inner| inner.reads[0] += 1);
         self.dice.act(|| wait(self.inner.get(table, key)))
     }
 
@@ -150,6 +159,7 @@ impl<V: View> View for Faulty<V> {
         bulk: bool,
         visit: &mut VisitRow<'_>,
     ) -> Result<(), Self::Error> {
+        self.dice.with(|inner| inner.reads[1] += 1);
         self.dice.act(|| wait(self.inner.scan(table, range, bulk, visit)))
     }
 }

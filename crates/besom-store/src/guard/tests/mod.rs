@@ -1,5 +1,6 @@
 //! The guard on databases that fail.
 
+mod costs;
 mod disk;
 mod faulty;
 mod play;

@@ -6,7 +6,9 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{
+    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter,
+};
 
 use super::faulty::{Dice, FaultError, Faulty};
 use crate::batch::Step;
@@ -258,6 +260,9 @@ fn others_in_both_layouts() {
         });
         run(layout, |_, seed: Seed| {
             AdaptiveBloomFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build()
+        });
+        run(layout, |_, seed: Seed| {
+            BroomFilter::builder().capacity(80).false_positive_rate(0.2).seed(seed).build()
         });
     }
 }

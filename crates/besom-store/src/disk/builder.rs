@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::time::Duration;
 
 use ::redb::{Builder, Error};
 use besom::{BuildError, Seed};
@@ -34,15 +35,16 @@ use crate::{Durability, Layout, Options, Progress, StoreError, StoreFilter, wait
 /// ```
 #[must_use = "nothing is opened before open is called"]
 pub struct RedbStoreBuilder {
-    options: Options,
+    pub(super) options: Options,
     create: bool,
     cache_size: Option<usize>,
-    snapshot_path: Option<PathBuf>,
+    adopting: Option<String>,
 }
 
 impl Default for RedbStoreBuilder {
     fn default() -> Self {
-        Self { options: Options::default(), create: true, cache_size: None, snapshot_path: None }
+        let options = Options::default();
+        Self { options, create: true, cache_size: None, adopting: None }
     }
 }
 
@@ -77,10 +79,28 @@ impl RedbStoreBuilder {
         self
     }
 
+    /// [`Options::durable_within`].
+    pub fn durable_within(mut self, time: Duration) -> Self {
+        self.options = self.options.durable_within(time);
+        self
+    }
+
+    /// [`Options::snapshot_every`].
+    pub fn snapshot_every(mut self, commits: NonZeroU64) -> Self {
+        self.options = self.options.snapshot_every(commits);
+        self
+    }
+
+    /// The store takes over a table.
+    pub(super) fn adopting(mut self, table: &str) -> Self {
+        self.adopting = Some(table.to_owned());
+        self
+    }
+
     /// The file for [snapshots](RedbStore::snapshot) of the filter. Unless given, the store's name with `.besom` behind it. Nobody
     /// else may change the file while the store is open. A file that is no snapshot is never changed or removed.
     pub fn snapshot_path(mut self, path: impl Into<PathBuf>) -> Self {
-        self.snapshot_path = Some(path.into());
+        self.options = self.options.snapshot_path(path);
         self
     }
 
@@ -117,17 +137,17 @@ impl RedbStoreBuilder {
 
     /// [`open`](Self::open) with another way to open the database.
     pub(crate) fn open_with<F: StoreFilter>(
-        self,
+        mut self,
         path: &Path,
         opener: Opener,
         make: Maker<F>,
     ) -> Outcome<RedbStore<F>, Redb> {
         let name = path.display().to_string();
-        let snapshots = SnapshotFile(self.snapshot_path.unwrap_or_else(|| beside(path)));
-        if is_same_file(path, &snapshots.0) {
-            return Err(StoreError::SnapshotIsStore { path: snapshots.0 });
+        let snapshots = self.options.snapshot_path.get_or_insert_with(|| beside(path)).clone();
+        if is_same_file(path, &snapshots) {
+            return Err(StoreError::SnapshotIsStore { path: snapshots });
         }
-        let engine = match Redb::open(opener) {
+        let engine = match Redb::open(opener, self.adopting.as_deref()) {
             Ok(Some(engine)) => engine,
             Ok(None) => {
                 return Err(StoreError::NotAStore { name, what: "it has other tables than a store" });
@@ -136,8 +156,12 @@ impl RedbStoreBuilder {
                 return Err(StoreError::Open { name, remedy: remedy(&source), source: Box::new(source) });
             }
         };
-        let store = wait(Store::open_with(engine, &name, make, self.options, snapshots.clone()))?;
-        Ok(RedbStore { store, snapshots: Mutex::new(snapshots) })
+        let adopted = wait(engine.adopted()).map_err(StoreError::Engine)?;
+        if let Some(table) = adopted.filter(|table| Some(table) != self.adopting.as_ref()) {
+            return Err(StoreError::HalfAdopted { name, table });
+        }
+        let snapshots = SnapshotFile(snapshots);
+        Ok(RedbStore::new(wait(Store::open_with(engine, &name, make, self.options, Some(snapshots)))?))
     }
 }
 

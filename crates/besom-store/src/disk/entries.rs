@@ -22,6 +22,9 @@ pub struct Entries {
     over: bool,
 }
 
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 impl Entries {
     /// All entries, in the order of their rows.
     pub(super) fn all(view: &RedbView, layout: Layout) -> Result<Self, Error> {
@@ -39,7 +42,7 @@ impl Entries {
         Ok(Self { rows, layout, health: view.health.clone(), over: false })
     }
 
-    fn next_row(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn next_row(&mut self) -> Result<Option<Entry>, Error> {
         let Some((row, value)) = self.rows.next().transpose()? else { return Ok(None) };
         let key = key_of(self.layout, row.value());
         let key = key.ok_or_else(|| Error::Corrupted("a row of the data is shorter than a hash".into()))?;
@@ -48,7 +51,7 @@ impl Entries {
 }
 
 impl Iterator for Entries {
-    type Item = Result<(Vec<u8>, Vec<u8>), Error>;
+    type Item = Result<Entry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.over {

@@ -1,16 +1,20 @@
 //! The database file: opened, opened again after an error, checked, compacted.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use ::redb::{
-    Database, DatabaseError, Error, ReadTransaction, ReadableDatabase, TableError, WriteTransaction,
+    Builder, Database, DatabaseError, Error, ReadTransaction, ReadableDatabase, TableError, TableHandle,
+    WriteTransaction,
 };
 
-use super::definition;
+use super::file::open_or_make;
+use super::{ADOPTING, definition};
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
+use crate::guard::lock;
 
 /// How the database is opened, the first time and after an error.
 pub(crate) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send + Sync>;
@@ -27,6 +31,8 @@ struct Shared {
     database: RwLock<Option<Database>>,
     opener: Opener,
     health: Broken,
+    /// The transaction in which the next write is made.
+    begun: Mutex<Option<WriteTransaction>>,
 }
 
 /// Whether redb still answers. After an error of the file it refuses everything until it is opened again.
@@ -52,11 +58,40 @@ impl std::fmt::Debug for Redb {
 }
 
 impl Redb {
-    /// Opens a database, and makes the tables of a store if it has no tables at all. `None` if it has others.
-    pub(crate) fn open(opener: Opener) -> Result<Option<Self>, Error> {
-        let Some(database) = open_with_tables(&opener)? else { return Ok(None) };
-        let health = Broken::default();
-        Ok(Some(Self(Arc::new(Shared { database: RwLock::new(Some(database)), opener, health }))))
+    /// Opens the database in a file, or makes one, with the tables of a store: for a [`Store`](crate::Store) that is awaited.
+    ///
+    /// # Errors
+    ///
+    /// What redb says, and [`Error::Corrupted`] if the file has other tables than those of a store.
+    pub fn at(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref().to_owned();
+        let opened = Self::open(Box::new(move || open_or_make(&Builder::new(), &path)), None)?;
+        opened.ok_or_else(|| Error::Corrupted("it has other tables than a store".into()))
+    }
+
+    /// Opens a database, and makes the tables of a store if it has no tables at all, or the one that is adopted. `None` if it
+    /// has others.
+    pub(crate) fn open(opener: Opener, adopting: Option<&str>) -> Result<Option<Self>, Error> {
+        let Some(database) = open_with_tables(&opener, adopting)? else { return Ok(None) };
+        let (database, health) = (RwLock::new(Some(database)), Broken::default());
+        Ok(Some(Self(Arc::new(Shared { database, opener, health, begun: Mutex::default() }))))
+    }
+
+    /// The table that is being adopted.
+    pub(crate) async fn adopted(&self) -> Result<Option<String>, Error> {
+        let name = self.view()?.get(Table::State, ADOPTING).await?;
+        Ok(name.map(|name| String::from_utf8_lossy(&name).into_owned()))
+    }
+
+    /// Begins a transaction, for the one who writes.
+    pub(crate) fn begin(&self) -> Result<WriteTransaction, Error> {
+        self.with(|database| Ok(database.begin_write()?))
+    }
+
+    /// Lets the next write be made in this transaction. If there is none before what is returned is dropped, it is aborted.
+    pub(crate) fn lend(&self, transaction: WriteTransaction) -> Lent<'_> {
+        *lock(&self.0.begun) = Some(transaction);
+        Lent(&self.0.begun)
     }
 
     /// Lets `act` use the database.
@@ -99,21 +134,33 @@ impl Redb {
     }
 }
 
-/// Opens a database. One without tables gets those of a store. `None` for one that has others, but not those.
-fn open_with_tables(opener: &Opener) -> Result<Option<Database>, Error> {
+/// See [`Redb::lend`].
+pub(crate) struct Lent<'r>(&'r Mutex<Option<WriteTransaction>>);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        *lock(self.0) = None;
+    }
+}
+
+/// Opens a database. One without tables, or with the one that is adopted, gets those of a store. `None` for one that has others, but
+/// not those.
+fn open_with_tables(opener: &Opener, adopting: Option<&str>) -> Result<Option<Database>, Error> {
     let database = opener()?;
     let read = database.begin_read()?;
+    let adopts = adopting.is_some() && read.list_tables()?.any(|table| Some(table.name()) == adopting);
     let empty = read.list_tables()?.next().is_none() && read.list_multimap_tables()?.next().is_none();
+    let makes = empty || adopts;
     for table in Table::ALL {
         match read.open_table(definition(table)) {
             Ok(_) => {}
-            Err(TableError::TableDoesNotExist(_)) if empty => {}
+            Err(TableError::TableDoesNotExist(_)) if makes => {}
             Err(TableError::Storage(error)) => return Err(error.into()),
             Err(_) => return Ok(None),
         }
     }
     drop(read);
-    if empty {
+    if makes {
         let transaction = database.begin_write()?;
         for table in Table::ALL {
             transaction.open_table(definition(table))?;
@@ -150,7 +197,8 @@ impl Engine for Redb {
     }
 
     async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), Error> {
-        let mut transaction = self.with(|database| Ok(database.begin_write()?))?;
+        let begun = lock(&self.0.begun).take();
+        let mut transaction = begun.map_or_else(|| self.begin(), Ok)?;
         self.0.health.checked(|| {
             transaction.set_durability(match durability {
                 Durability::Durable => ::redb::Durability::Immediate,
@@ -172,7 +220,7 @@ impl Engine for Redb {
         }
         // The old one first: it holds the lock of the file.
         *database = None;
-        let opened = open_with_tables(&self.0.opener)?;
+        let opened = open_with_tables(&self.0.opener, None)?;
         let changed = || Error::Corrupted("the file is no longer the store that it was".into());
         *database = Some(opened.ok_or_else(changed)?);
         self.0.health.0.store(false, Ordering::Release);
@@ -222,6 +270,10 @@ impl View for RedbView {
             let table = self.transaction.open_table(definition(table))?;
             Ok(table.get(key)?.map(|value| value.value().to_vec()))
         })
+    }
+
+    async fn has(&self, table: Table, key: &[u8]) -> Result<bool, Error> {
+        self.health.checked(|| Ok(self.transaction.open_table(definition(table))?.get(key)?.is_some()))
     }
 
     async fn scan(

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::path::Path;
-use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use ::redb::Error;
 use besom::{BuildError, Seed};
@@ -12,8 +12,7 @@ use besom::{BuildError, Seed};
 use super::builder::RedbStoreBuilder;
 use super::engine::Redb;
 use super::entries::Entries;
-use crate::guard::{Outcome, SnapshotTime, Store, lock};
-use crate::snapshot::SnapshotFile;
+use crate::guard::{Outcome, Store, lock};
 use crate::{Batch, Durability, Layout, Metrics, Opening, StoreError, StoreFilter, VerifyError, wait};
 
 /// A key-value store in a file, with an adaptive filter in front of it, for many threads.
@@ -51,9 +50,19 @@ use crate::{Batch, Durability, Layout, Metrics, Opening, StoreError, StoreFilter
 /// As [`Store`] says. After a crash the filter is loaded from its snapshot and caught up with what was written since; where that
 /// is not possible it is built from the keys. [`opening`](Self::opening) says what was done.
 pub struct RedbStore<F: StoreFilter> {
-    pub(crate) store: Store<F, Redb>,
-    /// Locked by whoever writes a snapshot.
-    pub(super) snapshots: Mutex<SnapshotFile>,
+    pub(crate) store: Arc<Store<F, Redb>>,
+    /// The thread that writes one by itself.
+    background: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl<F: StoreFilter> Drop for RedbStore<F> {
+    fn drop(&mut self) {
+        // It would keep the database open. What it has to say of a failure it has said.
+        let _ = lock(&self.background).take().map(JoinHandle::join);
+        if self.store.is_closing_snapshot_due() {
+            self.store.snapshot_ended(wait(self.store.snapshot()));
+        }
+    }
 }
 
 impl RedbStore<NoFilter> {
@@ -67,6 +76,22 @@ impl RedbStore<NoFilter> {
 type NoFilter = besom::TelescopingFilter;
 
 impl<F: StoreFilter> RedbStore<F> {
+    pub(super) fn new(store: Store<F, Redb>) -> Self {
+        let (store, background) = (Arc::new(store), Arc::new(Mutex::new(None::<JoinHandle<()>>)));
+        let (weak, thread) = (Arc::downgrade(&store), background.clone());
+        store.take_snapshots_with(move || {
+            let Some(store) = weak.upgrade() else { return };
+            let work = move || store.snapshot_ended(wait(store.snapshot()));
+            *lock(&thread) = Some(std::thread::spawn(work));
+        });
+        Self { store, background }
+    }
+
+    /// The store on any engine that this is, for whoever awaits, or writes for all engines.
+    pub fn as_store(&self) -> &Store<F, Redb> {
+        &self.store
+    }
+
     /// Opens a store, or makes one if there is no file; see [`builder`](RedbStore::builder) for what else can be chosen.
     ///
     /// `make` makes a filter for at least so many keys with the seed that it is given. It is called when the store has no filter
@@ -95,13 +120,13 @@ impl<F: StoreFilter> RedbStore<F> {
         }
     }
 
-    /// Whether the store has a key. Costs as much as [`get`](Self::get).
+    /// Whether the store has a key. Reads no value.
     ///
     /// # Errors
     ///
     /// As [`get`](Self::get).
     pub fn contains_key(&self, key: &[u8]) -> Outcome<bool, Redb> {
-        Ok(self.get(key)?.is_some())
+        wait(self.store.contains_key(key))
     }
 
     /// Whether the store may have a key, by the filter's word alone: no disk, no error. `false` is certain.
@@ -242,17 +267,7 @@ impl<F: StoreFilter> RedbStore<F> {
     /// [`StoreError::Snapshot`] if the file cannot be written, [`StoreError::NotASnapshot`] if something else has its name,
     /// [`StoreError::Engine`] if the database failed; the snapshot before it is still there then.
     pub fn snapshot(&self) -> Outcome<(), Redb> {
-        let file = lock(&self.snapshots);
-        let (copy, position, ()) = {
-            let mut writer = wait(self.store.writer.lock());
-            wait(self.store.copy_durably(&mut writer))?
-        };
-        file.save(&copy, position.name())?;
-        let written = SnapshotTime { at: Instant::now(), number: position.number };
-        *lock(&self.store.last_snapshot) = Some(written);
-        self.store.counters.snapshots.add(1);
-        wait(self.store.note_snapshot(position));
-        Ok(())
+        wait(self.store.snapshot())
     }
 
     /// [`Store::rebuild`]: builds the filter again from all keys.

@@ -8,11 +8,13 @@ mod engine;
 mod entries;
 mod file;
 mod store;
+mod transaction;
 
 pub use builder::RedbStoreBuilder;
 pub use engine::{Redb, RedbView};
 pub use entries::Entries;
 pub use store::RedbStore;
+pub use transaction::Transaction;
 
 use ::redb::TableDefinition;
 
@@ -23,6 +25,9 @@ type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 const STATE: Definition = TableDefinition::new("besom");
 const DATA: Definition = TableDefinition::new("data");
 const INDEX: Definition = TableDefinition::new("besom index");
+
+/// The row of [`STATE`] that names the table which is being adopted, while it is.
+const ADOPTING: &[u8] = b"adopting a table";
 
 fn definition(table: Table) -> Definition {
     match table {
