@@ -63,7 +63,9 @@ impl<E: Engine> Subject for Plain<E> {
         let mut writes: Vec<Write> = changes.iter().map(write).collect();
         writes.sort_by(|one, two| one.key.cmp(&two.key));
         if let Some(bloom) = &mut self.bloom {
-            changes.iter().for_each(|(number, _)| drop(bloom.insert(&key(*number))));
+            for (number, _) in changes {
+                bloom.insert(&key(*number));
+            }
         }
         wait(self.engine.write(writes, durability))?;
         Ok(())
