@@ -246,7 +246,17 @@ impl Build {
             Kind::Telescoping => build!(TelescopingFilter, adaptive),
             Kind::TelescopingUncompressed => build!(UncompressedTelescopingFilter, adaptive),
             Kind::Extension => build!(ExtensionFilter, adaptive, ground),
-            Kind::Broom => build!(BroomFilter, adaptive, ground),
+            Kind::Broom => {
+                let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
+                // Room for the repairs of all negatives: a filter that is short of bits forgets some.
+                let repairs = negatives.len() as f64 * rate / capacity.max(1) as f64;
+                let builder = builder.adaptivity_budget((repairs * 4.0 * -rate.log2()).max(0.5));
+                let builder = match ground {
+                    Some(ground) => builder.ground(ground),
+                    None => builder,
+                };
+                work.adaptive(builder.hasher::<H>().build())
+            }
             Kind::Bins => build!(BinFilter, plain),
             Kind::Cuckoo => build!(CuckooFilter, fixed),
             Kind::CuckooPartial => build!(PartialKeyCuckooFilter, plain),
