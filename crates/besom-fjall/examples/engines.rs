@@ -140,7 +140,7 @@ fn measure(name: &str, subject: &mut dyn Subject, keys: u64, value: &[u8]) -> Re
     let absent = rate(keys, || {
         // By turns: what comes again is what a repair is for.
         (0..keys).try_for_each(|turn| {
-            let (found, asked) = subject.get(1 << 40 | turn % (keys / 4))?;
+            let (found, asked) = subject.get((1 << 40) + turn % (keys / 4))?;
             useless += u64::from(asked);
             assert!(!found);
             Ok(())
