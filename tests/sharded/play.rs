@@ -155,6 +155,21 @@ fn shards_grow_one_by_one_and_clear_together() {
     assert!(filter.contains(&7_u64));
 }
 
+/// A group that failed after it was made is taken back by whatever comes next, and not forgotten because that succeeds.
+#[test]
+fn a_success_does_not_hide_an_older_failure() {
+    let filter = sharded(1, 100);
+    let mut shared = filter.with_remote(Faulty::new(MemoryRemote::new(), Faults::none()));
+    for key in 0..40_u64 {
+        shared.remote_mut().faults.light_fuse(0, Fault::FailAfter);
+        assert!(shared.insert(&(1_000 + key)).is_err());
+        assert!(shared.insert(&key).unwrap());
+        assert_eq!(shared.remote_mut().inner.len(), filter.len());
+    }
+    shared.verify_remote().unwrap();
+    assert!((0..40_u64).all(|key| filter.contains(&key)));
+}
+
 #[test]
 fn keys_of_nobody_are_found_in_the_remote() {
     let filter = sharded(5, 100);

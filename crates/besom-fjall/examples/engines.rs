@@ -63,7 +63,9 @@ impl<E: Engine> Subject for Plain<E> {
         let mut writes: Vec<Write> = changes.iter().map(write).collect();
         writes.sort_by(|one, two| one.key.cmp(&two.key));
         if let Some(bloom) = &mut self.bloom {
-            changes.iter().for_each(|(number, _)| drop(bloom.insert(&key(*number))));
+            for (number, _) in changes {
+                bloom.insert(&key(*number));
+            }
         }
         wait(self.engine.write(writes, durability))?;
         Ok(())
@@ -138,7 +140,7 @@ fn measure(name: &str, subject: &mut dyn Subject, keys: u64, value: &[u8]) -> Re
     let absent = rate(keys, || {
         // By turns: what comes again is what a repair is for.
         (0..keys).try_for_each(|turn| {
-            let (found, asked) = subject.get(1 << 40 | turn % (keys / 4))?;
+            let (found, asked) = subject.get((1 << 40) + turn % (keys / 4))?;
             useless += u64::from(asked);
             assert!(!found);
             Ok(())

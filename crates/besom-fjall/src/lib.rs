@@ -27,6 +27,8 @@
 //! to write the journal fjall refuses everything; the store then opens the folder again, which can take until all who read
 //! have finished.
 
+use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -62,6 +64,35 @@ impl Open {
     }
 }
 
+/// The name of a folder that is being made, up to its number.
+fn beside(path: &Path) -> OsString {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new-");
+    name
+}
+
+/// Makes a database, unless somebody else is faster.
+fn make(path: &Path) -> Result<(), Error> {
+    let mut new = beside(path);
+    new.push(std::process::id().to_string());
+    // Whatever has this name was left behind by another process that had our number.
+    let _ = fs::remove_dir_all(&new);
+    let made = Open::new(Path::new(&new)).map(drop).and_then(|()| Ok(fs::rename(&new, path)?));
+    if made.is_err() && path.exists() { Ok(()) } else { made }
+}
+
+/// Removes what killed processes have left behind. The database is there, so nobody is making one that will be used.
+fn clear_out(path: &Path) {
+    let (Some(folder), prefix) = (path.parent(), beside(path)) else { return };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Some(prefix) = Path::new(&prefix).file_name() else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// The key of a row in the one keyspace of a store. fjall has no empty keys.
 fn row(table: Table, key: &[u8]) -> Vec<u8> {
     let mut row = Vec::with_capacity(1 + key.len());
@@ -81,12 +112,19 @@ fn prefix(table: Table) -> u8 {
 impl Fjall {
     /// Opens the database in a folder, or makes one. Keyspaces of others in it are left alone.
     ///
+    /// fjall does not open a folder that a killed process was about to make. So a new one is made beside its place, as `….new-` and
+    /// a number, and moved there when it is whole. What killed processes have left behind goes with the next opening.
+    ///
     /// # Errors
     ///
     /// What fjall says, for instance [`Error::Locked`] if another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref().to_owned();
+        if fs::read_dir(&path).map_or(true, |mut files| files.next().is_none()) {
+            make(&path)?;
+        }
         let open = RwLock::new(Some(Open::new(&path)?));
+        clear_out(&path);
         Ok(Self(Arc::new(Shared { path, open, broken: AtomicBool::new(false) })))
     }
 

@@ -155,12 +155,12 @@ impl<B: Band> Layer<B> {
     /// The row in which the equation begins.
     #[inline(always)]
     pub(super) fn row(&self, spot: Spot) -> u64 {
-        if self.bumps { self.bumping_row(spot) } else { spot.bucket * self.starts + spot.start }
+        if self.bumps { Self::bumping_row(spot) } else { spot.bucket * self.starts + spot.start }
     }
 
     /// The same for a layer that bumps.
     #[inline(always)]
-    pub(super) fn bumping_row(&self, spot: Spot) -> u64 {
+    pub(super) fn bumping_row(spot: Spot) -> u64 {
         spot.bucket * B::BUCKET + spot.start + (spot.bucket >> B::SEGMENT) * B::WIDTH
     }
 

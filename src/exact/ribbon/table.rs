@@ -113,7 +113,7 @@ impl<B: Band> Table<B> {
             return None;
         }
         let spot = first.bumping_spot(digest);
-        (!first.is_bumped(words, spot)).then(|| (first.bumping_row(spot), spot.rest))
+        (!first.is_bumped(words, spot)).then(|| (Layer::<B>::bumping_row(spot), spot.rest))
     }
 
     /// The layer that has the equation of a key that was bumped, if there is one, and the digest that it has there.
@@ -132,7 +132,7 @@ impl<B: Band> Table<B> {
         if layer.buckets == 0 {
             return;
         }
-        let block = layer.bumping_row(layer.bumping_spot(digest)) / BLOCK;
+        let block = Layer::<B>::bumping_row(layer.bumping_spot(digest)) / BLOCK;
         let first = layer.rows_at + layer.columns.words_before(block) as usize;
         let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
         // As many fetches for every key, though some are of one line: what depends on where a key's words begin cannot be foretold.

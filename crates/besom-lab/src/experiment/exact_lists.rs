@@ -15,7 +15,7 @@ pub(super) struct ExactLists;
 /// Rejected keys for every accepted one; less than 1 if more are accepted.
 const RATIOS: [f64; 6] = [0.1, 1.0, 10.0, 70.0, 110.0, 1000.0];
 
-/// Bits per key that clubcard 0.3.4 and the Bloom filter cascade of rust_cascade 1.5 take at these ratios, as the benchmark
+/// Bits per key that clubcard 0.3.4 and the Bloom filter cascade of `rust_cascade` 1.5 take at these ratios, as the benchmark
 /// `exact_lists` measured them with 100,000 accepted keys. The laboratory has neither.
 const OTHERS: [(f64, &str, &str); 3] =
     [(1.0, "2.05", "4.41"), (10.0, "5.37", "9.08"), (70.0, "8.28", "13.65")];

@@ -1,6 +1,8 @@
 //! The database file: opened, opened again after an error, checked, compacted.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -40,15 +42,24 @@ struct Shared {
 pub(super) struct Broken(Arc<AtomicBool>);
 
 impl Broken {
-    /// Notes the errors after which the database has to be opened again.
+    /// Notes the errors after which the database has to be opened again. A panic of redb's, which damaged files can cause, is an
+    /// error as well.
     pub(super) fn checked<T>(&self, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let result = act();
+        let result = catch_unwind(AssertUnwindSafe(act));
+        let result = result.unwrap_or_else(|panic| Err(Error::Corrupted(told(&*panic))));
         if let Err(Error::Io(_) | Error::PreviousIo | Error::DatabaseClosed | Error::LockPoisoned(_)) = result
         {
             self.0.store(true, Ordering::Release);
         }
         result
     }
+}
+
+/// What a panic of redb's says.
+fn told(panic: &(dyn Any + Send)) -> String {
+    let what = panic.downcast_ref::<String>().map(String::as_str);
+    let what = what.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("redb panicked: {}", what.unwrap_or("no reason given"))
 }
 
 impl std::fmt::Debug for Redb {
@@ -72,8 +83,9 @@ impl Redb {
     /// Opens a database, and makes the tables of a store if it has no tables at all, or the one that is adopted. `None` if it
     /// has others.
     pub(crate) fn open(opener: Opener, adopting: Option<&str>) -> Result<Option<Self>, Error> {
-        let Some(database) = open_with_tables(&opener, adopting)? else { return Ok(None) };
-        let (database, health) = (RwLock::new(Some(database)), Broken::default());
+        let health = Broken::default();
+        let Some(database) = health.checked(|| open_with_tables(&opener, adopting))? else { return Ok(None) };
+        let database = RwLock::new(Some(database));
         Ok(Some(Self(Arc::new(Shared { database, opener, health, begun: Mutex::default() }))))
     }
 
@@ -125,9 +137,7 @@ impl Redb {
                 Ok(Err(error)) => return Err(error.into()),
                 Err(panic) => {
                     self.0.health.0.store(true, Ordering::Release);
-                    let what = panic.downcast_ref::<String>().map(String::as_str);
-                    let what = what.or_else(|| panic.downcast_ref::<&str>().copied());
-                    return Ok(Some(format!("redb panicked: {}", what.unwrap_or("no reason given"))));
+                    return Ok(Some(told(&*panic)));
                 }
             }
         }
@@ -220,7 +230,7 @@ impl Engine for Redb {
         }
         // The old one first: it holds the lock of the file.
         *database = None;
-        let opened = open_with_tables(&self.0.opener, None)?;
+        let opened = self.0.health.checked(|| open_with_tables(&self.0.opener, None))?;
         let changed = || Error::Corrupted("the file is no longer the store that it was".into());
         *database = Some(opened.ok_or_else(changed)?);
         self.0.health.0.store(false, Ordering::Release);
@@ -286,6 +296,15 @@ impl View for RedbView {
         if range.to.as_ref().is_some_and(|to| *to <= range.from) {
             return Ok(());
         }
-        self.health.checked(|| self.scan_now(table, &range, visit))
+        // The visitor's panics are none of redb's.
+        let mut panic = None;
+        let visit = &mut |key: &[u8], value: &[u8]| {
+            catch_unwind(AssertUnwindSafe(|| visit(key, value))).unwrap_or_else(|caught| {
+                panic = Some(caught);
+                ControlFlow::Break(())
+            })
+        };
+        let scanned = self.health.checked(|| self.scan_now(table, &range, visit));
+        panic.map_or(scanned, |panic| resume_unwind(panic))
     }
 }

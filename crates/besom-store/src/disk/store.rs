@@ -270,6 +270,16 @@ impl<F: StoreFilter> RedbStore<F> {
         wait(self.store.snapshot())
     }
 
+    /// [`Store::backup`]: copies the store as it is now into a new file, while it is in use.
+    ///
+    /// # Errors
+    ///
+    /// As there. A file that is there must be an empty database.
+    pub fn backup(&self, path: impl AsRef<Path>) -> Outcome<(), Redb> {
+        let target = Redb::at(path).map_err(StoreError::Engine)?;
+        wait(self.store.backup(&target))
+    }
+
     /// [`Store::rebuild`]: builds the filter again from all keys.
     ///
     /// # Errors

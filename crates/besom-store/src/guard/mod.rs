@@ -19,6 +19,7 @@
 //! - **A commit that failed was made or not.** Its keys are in doubt. Once the database has taken another commit, what it has is
 //!   what will stay: their homes are settled then, with what is read.
 
+mod backup;
 mod build;
 mod live;
 mod open;

@@ -251,7 +251,7 @@ async fn some_rows<E: Engine>(view: &E::View, table: Table, count: usize) -> Out
     Ok(found)
 }
 
-async fn is_empty<E: Engine>(view: &E::View) -> Outcome<bool, E> {
+pub(super) async fn is_empty<E: Engine>(view: &E::View) -> Outcome<bool, E> {
     for table in Table::ALL {
         if !some_rows::<E>(view, table, 1).await?.is_empty() {
             return Ok(false);

@@ -198,9 +198,46 @@ fn every_layout_grows_from_a_hundred_keys_to_many() {
     }
 }
 
-/// Wrong values in the file are found by redb's own check, which `verify` runs first. Before, it looked at keys alone.
+/// One way in which a file is damaged.
+fn damaged(good: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    let at = random.below(good.len() as u64) as usize;
+    match random.below(8) {
+        0..=2 => bytes[at] ^= 1 << random.below(8),
+        3 => {
+            // In a value.
+            let values: Vec<usize> =
+                (0..good.len() - 8).filter(|&at| good[at..].starts_with(b"a value ")).collect();
+            bytes[values[random.below(values.len() as u64) as usize] + 2] ^= 1;
+        }
+        4 | 5 => {
+            let page = at / 4096 * 4096;
+            let end = (page + 4096).min(good.len());
+            bytes[page..end].fill(0);
+        }
+        6 => bytes.truncate(at),
+        _ => {
+            let (from, len) = (random.below(good.len() as u64 - 512) as usize, 512.min(good.len() - at));
+            bytes.copy_within(from..from + len, at);
+        }
+    }
+    bytes
+}
+
+/// Whatever is damaged in a file: a wrong value is found by `verify`, which runs redb's own check first, and redb's panics are
+/// errors. Before, it looked at keys alone.
 #[test]
-fn verify_notices_a_damaged_value() {
+fn verify_notices_wrong_values_in_damaged_files() {
+    // redb's panics here are no news.
+    let (here, hook) = (std::thread::current().id(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() != here
+            || !info.location().is_some_and(|at| at.file().contains("redb-"))
+        {
+            hook(info);
+        }
+    }));
+    let files = if std::env::var_os("BESOM_FULL").is_some() { 1_000 } else { 60 };
     for layout in [Layout::Hashed, Layout::Ordered] {
         let directory = Directory::new();
         let path = directory.file("store");
@@ -208,29 +245,28 @@ fn verify_notices_a_damaged_value() {
         let store = open().unwrap();
         let mut batch = Batch::new();
         for key in 0..200_u64 {
-            batch.insert(&key.to_le_bytes(), b"a value to be found again");
+            batch.insert(&key.to_le_bytes(), format!("a value to be found again {key}").as_bytes());
         }
         store.write(&batch).unwrap();
         store.verify().unwrap();
         drop(store);
         let good = std::fs::read(&path).unwrap();
-        let mut random = Random::new(5);
-        let at: Vec<usize> = (0..good.len() - 8).filter(|&at| good[at..].starts_with(b"a value ")).collect();
-        let (mut found, mut refused) = (0, 0);
-        for _ in 0..20 {
-            let mut bytes = good.clone();
-            bytes[at[random.below(at.len() as u64) as usize] + 2] = b'V';
-            std::fs::write(&path, &bytes).unwrap();
+        let (mut random, mut wrong, mut refused) = (Random::new(5), 0, 0);
+        for _ in 0..files {
+            std::fs::write(&path, damaged(&good, &mut random)).unwrap();
             let Ok(store) = open() else {
                 refused += 1;
                 continue;
             };
-            let wrong = (0..200_u64).any(|key| {
-                !matches!(store.get(&key.to_le_bytes()), Ok(Some(value)) if value.starts_with(b"a value "))
-            });
-            assert!(!wrong || store.verify().is_err(), "{layout:?}: a wrong value is not noticed");
-            found += usize::from(wrong);
+            let is_wrong = |key: u64| {
+                let value = format!("a value to be found again {key}").into_bytes();
+                !matches!(store.get(&key.to_le_bytes()), Ok(Some(found)) if found == value)
+            };
+            let some_wrong = (0..200).any(is_wrong);
+            assert!(!some_wrong || store.verify().is_err(), "{layout:?}: a wrong value is not noticed");
+            wrong += usize::from(some_wrong);
         }
-        assert!(found + refused > 0, "{layout:?}: no damage was met");
+        println!("{layout:?}: {files} damaged files, {refused} refused, {wrong} with wrong values");
+        assert!(wrong > files / 20 && refused > 0, "{layout:?}: {wrong} wrong, {refused} refused");
     }
 }

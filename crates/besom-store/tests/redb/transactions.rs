@@ -203,3 +203,35 @@ fn buffered_commits_are_made_durable_by_count_and_by_time() {
     assert_eq!(lost(RedbStore::builder().durable_within(Duration::ZERO)), 0);
     assert_eq!(lost(RedbStore::builder().durable_within(Duration::from_secs(3600))), 25);
 }
+
+/// A copy that is made while others write has one state, and what is no copy is refused.
+#[test]
+fn a_backup_is_one_state_of_a_store_in_use() {
+    for layout in [Layout::Hashed, Layout::Ordered] {
+        let directory = Directory::new();
+        let store = RedbStore::builder().layout(layout).durability(Durability::Buffered);
+        let store = store.open(directory.file("store"), make).unwrap();
+        let batch = |value: u64| {
+            let mut batch = besom_store::Batch::new();
+            for number in 0..5_000_u64 {
+                batch.insert(&key(number), &value.to_le_bytes());
+            }
+            batch
+        };
+        store.write(&batch(0)).unwrap();
+        let copied = std::thread::scope(|scope| {
+            let copy = scope.spawn(|| store.backup(directory.file("copy")));
+            (1..4).for_each(|value| store.write(&batch(value)).unwrap());
+            copy.join().unwrap()
+        });
+        copied.unwrap();
+        let copy = RedbStore::open(directory.file("copy"), make).unwrap();
+        copy.verify().unwrap();
+        let values: std::collections::BTreeSet<Vec<u8>> =
+            copy.iter().unwrap().map(|entry| entry.unwrap().1).collect();
+        assert_eq!((values.len(), copy.len().unwrap()), (1, store.len().unwrap()), "{layout:?}");
+        drop(copy);
+        assert!(matches!(store.backup(directory.file("copy")), Err(StoreError::NotAStore { .. })));
+        check(&store, &(0..5_000).map(|number| (key(number), 3_u64.to_le_bytes().to_vec())).collect());
+    }
+}
