@@ -87,7 +87,10 @@ fn clear_out(path: &Path) {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let Some(prefix) = Path::new(&prefix).file_name() else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes()) {
+        let name = entry.file_name();
+        let number = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        // Names that a person would choose are somebody else's.
+        if number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit)) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

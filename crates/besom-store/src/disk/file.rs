@@ -32,7 +32,10 @@ fn clear_out(path: &Path) {
     let mut prefix = name.to_owned();
     prefix.push(NEW);
     for file in files.flatten() {
-        let is_new = file.file_name().as_encoded_bytes().starts_with(prefix.as_encoded_bytes());
+        let name = file.file_name();
+        let numbers = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes());
+        // Names that a person would choose are somebody else's.
+        let is_new = numbers.is_some_and(|numbers| numbers.iter().all(|byte| b"0123456789-".contains(byte)));
         if is_new && fs::File::open(file.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(file.path());
         }
@@ -111,9 +114,10 @@ mod tests {
             drop(open_or_make(&Builder::new(), &path).unwrap());
         }
         fs::write(folder.join("new.redb.new-1-1"), b"left behind by a killed process").unwrap();
-        fs::write(folder.join("new.redb.newer"), b"somebody else's").unwrap();
+        let others = ["new.redb.newer", "new.redb.new-year"].map(|name| folder.join(name));
+        others.iter().for_each(|other| fs::write(other, b"somebody else's").unwrap());
         drop(open_or_make(&Builder::new(), &path).unwrap());
-        fs::remove_file(folder.join("new.redb.newer")).unwrap();
+        others.iter().for_each(|other| fs::remove_file(other).unwrap());
         let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["new.redb"], "something was left behind");
         fs::remove_dir_all(&folder).unwrap();
