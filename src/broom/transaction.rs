@@ -170,7 +170,9 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Makes way for a newcomer and stores it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
         if self.local.ground.find(fingerprint).is_some() {
-            let list = self.list_but(fingerprint.quotient(), Some(key))?;
+            let mut list = self.list_but(fingerprint.quotient(), Some(key))?;
+            // A row of its own that is there already speaks for no fingerprint.
+            list.retain(|stored| stored.key != key);
             return self.settle_in(fingerprint, key, &list);
         }
         self.settle_in(fingerprint, key, &[])
