@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! | header       | checksums of the chunks, | payload: sections, each padded   |
-//! | (192 bytes)  | padded to a cache line   | to a cache line                  |
+//! | (192 bytes,  | padded to a cache line   | to a cache line                  |
+//! | short: 128)  |                          |                                  |
 //! ```
 //!
 //! Everything is little-endian. A payload is cut into chunks of 64 KiB, and damage is found chunk by chunk while

@@ -57,12 +57,6 @@ fn damaged_files_do_no_harm() {
     for_every_subject!(harmless, times(1_000_000) / 2);
 }
 
-/// Exact lists once more, many of them with short headers: a million in the full run.
-#[test]
-fn damaged_exact_lists_do_no_harm() {
-    harmless::<crate::subjects::Exact<besom::SipHash>>(times(1_000_000));
-}
-
 #[test]
 fn lengths_at_the_limits_allocate_nothing() {
     // A header alone, whose payload is as long as can be said.

@@ -159,11 +159,12 @@ impl Build {
 
     fn wanted(&self) -> Wanted {
         let default = match (&self.no, self.updatable) {
-            (None, _) => Kind::Bins,
-            (Some(_), false) => Kind::Exact,
-            (Some(_), true) => Kind::Extension,
+            (None, _) => Kind::Bins.into(),
+            (Some(_), false) => Kind::Exact.into(),
+            // In the codes of a quotient table few repairs take nothing.
+            (Some(_), true) => Wanted { ground: Some(Ground::Quotient), ..Kind::Extension.into() },
         };
-        self.filter.unwrap_or(default.into())
+        self.filter.unwrap_or(default)
     }
 
     /// The rate that was asked for, or a good one: of filters that never take back a repair, the one that makes the file smallest.
@@ -331,9 +332,9 @@ fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
 
 /// The rate of an extension filter that makes its file smallest. Each halving takes a bit of every key and saves half of the repairs, which
 /// are the dearer the fewer there are of a key: 2.2 to 2.5 bits a key for half a repair each, 4.2 to 4.5 for one, 7.4 to 7.7 for two. So
-/// the file is smallest with about three tenths of a repair for every key.
+/// the file is smallest with about half a repair for every key.
 fn smallest_rate(keys: f64, negatives: f64) -> f64 {
-    const REPAIRS: f64 = 0.3;
+    const REPAIRS: f64 = 0.6;
     if negatives == 0.0 {
         return 1.0 / 256.0;
     }
