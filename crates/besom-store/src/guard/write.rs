@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use besom::format::Kind;
 use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
 
@@ -104,8 +105,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// A key that may be there gets another item in the filter, and is in doubt until its home is read: when there are some
     /// thousand of them, many at once, or when [`len`](Self::len), [`restore`](Self::restore) or a snapshot asks for it.
-    /// Repairs wait beside it. This is for filters that are made for it, telescoping and extension; others read as
-    /// [`insert`](Self::insert) does (broom and cuckoo filters) or are built again now and then (cascades).
+    /// Repairs wait beside it. This is so with telescoping and extension filters, which can have more items than keys; with
+    /// others it reads as [`insert`](Self::insert) does.
     ///
     /// # Errors
     ///
@@ -125,7 +126,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     async fn write_unread(&self, step: Step) -> Outcome<(), E> {
         let again = vec![step.clone()];
-        match self.write_steps(vec![step], self.durability, F::HASH_ADDRESSED).await {
+        let unread = matches!(F::KIND, Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension);
+        match self.write_steps(vec![step], self.durability, unread).await {
             // Of items that are too many, perhaps.
             Err(StoreError::Full(_)) => {
                 self.restore().await?;
