@@ -157,8 +157,9 @@ const MAX_HASHES: usize = 1 << 17;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Entry {
     pub(crate) branch: u64,
-    /// How many keys the store has behind it.
+    /// How many keys the store has behind it; no more than that if they were not counted.
     pub(crate) keys: u64,
+    pub(crate) uncounted: bool,
     /// The upper halves of the digests of all keys that it inserted or removed. `None` if that was not written down.
     pub(crate) hashes: Option<Vec<u64>>,
 }
@@ -166,7 +167,8 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let hashes = self.hashes.as_deref().filter(|hashes| hashes.len() <= MAX_HASHES);
-        let words = [self.branch, self.keys, u64::from(hashes.is_some())];
+        let flags = u64::from(hashes.is_some()) | u64::from(self.uncounted) << 1;
+        let words = [self.branch, self.keys, flags];
         let words = words.iter().chain(hashes.unwrap_or_default());
         words.flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -174,11 +176,11 @@ impl Entry {
     pub(crate) fn decode(row: &[u8]) -> Option<Self> {
         let (words, []) = row.as_chunks() else { return None };
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-        let (branch, keys, logged) = (words.next()?, words.next()?, words.next()?);
-        let hashes: Vec<u64> = words.collect();
-        match logged {
-            0 if hashes.is_empty() => Some(Self { branch, keys, hashes: None }),
-            1 => Some(Self { branch, keys, hashes: Some(hashes) }),
+        let (branch, keys, flags) = (words.next()?, words.next()?, words.next()?);
+        let (hashes, uncounted): (Vec<u64>, _) = (words.collect(), flags & 2 != 0);
+        match flags & !2 {
+            0 if hashes.is_empty() => Some(Self { branch, keys, uncounted, hashes: None }),
+            1 => Some(Self { branch, keys, uncounted, hashes: Some(hashes) }),
             _ => None,
         }
     }
@@ -230,12 +232,12 @@ mod tests {
     #[test]
     fn entries_come_back_and_long_ones_are_left_out() {
         for hashes in [None, Some(vec![]), Some(vec![1, u64::MAX])] {
-            let entry = Entry { branch: 5, keys: 6, hashes };
+            let entry = Entry { branch: 5, keys: 6, uncounted: hashes.is_none(), hashes };
             let row = entry.encode();
             assert_eq!(Entry::decode(&row), Some(entry));
             assert_eq!(Entry::decode(&row[1..]), None);
         }
-        let long = Entry { branch: 5, keys: 6, hashes: Some(vec![0; MAX_HASHES + 1]) };
+        let long = Entry { branch: 5, keys: 6, uncounted: true, hashes: Some(vec![0; MAX_HASHES + 1]) };
         assert_eq!(Entry::decode(&long.encode()).unwrap().hashes, None);
         let mut random = Random::new(3);
         for _ in 0..10_000 {

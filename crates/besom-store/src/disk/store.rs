@@ -175,6 +175,24 @@ impl<F: StoreFilter> RedbStore<F> {
         wait(self.store.remove_with(key, durability))
     }
 
+    /// [`Store::put`]: stores a value, and does not ask which one was there.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Outcome<(), Redb> {
+        wait(self.store.put(key, value))
+    }
+
+    /// [`Store::delete`]: removes a key, and does not ask whether it is there.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn delete(&self, key: &[u8]) -> Outcome<(), Redb> {
+        wait(self.store.delete(key))
+    }
+
     /// [`Store::write`]: makes all changes of a batch in one transaction.
     ///
     /// # Errors

@@ -106,9 +106,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         let filter = built?;
         writer.unsure = false;
+        self.count(writer, keys);
         let mut state = self.write_state();
         let old = std::mem::replace(&mut state.filter, filter);
-        (state.lost, state.blind) = (false, false);
+        (state.lost, state.blind, state.urgent) = (false, false, false);
         state.doubts.clear();
         drop(state);
         drop(old);

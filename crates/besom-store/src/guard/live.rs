@@ -111,7 +111,7 @@ impl<E: Engine> Live<E> {
     pub(super) fn flush(&mut self) -> Result<(), E::Error> {
         let Some((position, keys)) = &mut self.through else { return Ok(()) };
         let mut writes = index_writes(&std::mem::take(&mut self.group));
-        let entry = Entry { branch: position.branch, keys: *keys, hashes: None };
+        let entry = Entry { branch: position.branch, keys: *keys, uncounted: true, hashes: None };
         for (number, value) in [(position.number, None), (position.number + 1, Some(entry.encode()))] {
             writes.push(Write { table: Table::State, key: record::key_of(number), value });
         }

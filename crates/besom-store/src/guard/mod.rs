@@ -106,8 +106,9 @@ pub struct Store<F, E: Engine> {
     durable_every: u64,
     durable_within: std::time::Duration,
     pub(crate) opening: Opening,
-    /// How many keys there are.
+    /// How many keys there are; no more than that if they were not counted.
     keys: AtomicU64,
+    uncounted: AtomicBool,
     /// Commits were made, since the last durable one, that a crash would take back.
     volatile: AtomicBool,
     /// The last failure that failed no operation.
@@ -123,6 +124,8 @@ pub(crate) struct Writer {
     /// The branch of the commits that follow.
     branch: u64,
     pub(crate) keys: u64,
+    /// Keys were written unread since they were counted.
+    uncounted: bool,
     /// The snapshot whose way to the present is being written down.
     logged_from: Option<u64>,
     /// The first commit whose row may be there still.
@@ -281,7 +284,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// [`StoreError`] if the database has failed, and fails still.
     pub async fn len(&self) -> Outcome<u64, E> {
-        if self.is_blind()? || self.read_state().blind {
+        if self.is_blind()? || self.read_state().blind || self.uncounted.load(Ordering::Acquire) {
             self.restore().await?;
         }
         Ok(self.keys.load(Ordering::Acquire))

@@ -90,6 +90,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 logged_from: None,
                 first_row,
                 unsure: false,
+                uncounted: last.1.uncounted,
                 buffered: 0,
                 durable_at: Instant::now(),
             }),
@@ -101,6 +102,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             durable_within: options.durable_within,
             opening: Opening::Empty,
             keys: AtomicU64::new(keys),
+            uncounted: AtomicBool::new(last.1.uncounted),
             volatile: AtomicBool::new(false),
             fault: Mutex::new(None),
             snapshots: Automatic::new(options.snapshot_every, last.0.number, options.snapshot_path),
@@ -155,19 +157,12 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             0 if refused.is_none() && F::HASH_ADDRESSED => Opening::Empty,
             _ => {
                 let (keys, seconds) = self.build(&mut writer).await?;
-                self.correct_count(&mut writer, keys);
                 Opening::Built { keys, seconds, refused }
             }
         };
         drop(writer);
         self.opening = opening;
         Ok(self)
-    }
-
-    /// The number of keys is that of the keys that were read.
-    fn correct_count(&self, writer: &mut Writer, keys: u64) {
-        writer.keys = keys;
-        self.keys.store(keys, std::sync::atomic::Ordering::Release);
     }
 
     /// Takes the filter of a snapshot of one of the last states, and settles all homes that have changed since.
@@ -206,7 +201,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let settled = self.settle_homes(&hashes, &view).await?;
         let snapshot = self.with_filter(|filter| filter.len() as u64);
-        if !settled || snapshot != writer.keys {
+        if !settled || (snapshot != writer.keys && !writer.uncounted) {
             self.write_state().filter = empty;
             let store = writer.keys;
             let refused = match settled {
@@ -215,6 +210,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             };
             return Ok(Err(refused));
         }
+        self.count(writer, snapshot);
         let number = log[at].0.number;
         writer.logged_from = F::HASH_ADDRESSED.then_some(number);
         self.snapshots.has(number);

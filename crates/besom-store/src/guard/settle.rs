@@ -1,6 +1,7 @@
 //! The ways back: what became of a commit that failed, homes that are settled, the filter again if it is of no use any more.
 
 use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::atomic::Ordering;
 
 use besom::play::{Play, Settle, Step as Played};
 use besom::{Authority, Digest, Settled};
@@ -10,12 +11,16 @@ use crate::StoreError;
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, Write};
 use crate::error::of_filter;
 use crate::record::{self, Entry, Position};
+use crate::wait::all;
 
 /// One key in doubt among so many makes the store build its filter again rather than settle every home.
 const REBUILD_SHARE: usize = 16;
 
-/// Homes that are settled one by one in any case.
+/// Homes that are settled one by one in any case, and keys that may be in doubt because they were written unread.
 const FEW: usize = 1024;
+
+/// Homes that are read at once.
+const AT_ONCE: usize = 64;
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Finds out what became of a commit that failed, opens the database again if it asks for that, and brings filter and index
@@ -34,6 +39,15 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 }
             }
         })
+    }
+
+    /// Whether a write may go on without settling anything: nothing has failed, and keys in doubt, which were written unread, are few.
+    /// Growth needs to know all keys.
+    pub(super) fn is_calm(&self, writer: &Writer, more: usize) -> bool {
+        let state = self.read_state();
+        let few = state.doubts.len() <= FEW && state.filter.len() + more <= state.filter.capacity();
+        let waits = state.doubts.is_empty() || (few && !state.urgent);
+        waits && !(writer.unsure || state.lost || state.blind) && self.engine.health() == Health::Sound
     }
 
     /// The same, but builds no filter. How many commits the database has lost.
@@ -55,11 +69,19 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             let state = self.read_state();
             (!state.lost && state.doubts.is_empty(), state.blind)
         };
-        if sound && !blind && !writer.unsure {
+        if sound && !blind && !writer.unsure && !writer.uncounted {
             return Ok(0);
         }
         let lost_commits = if writer.unsure || blind { self.find_out(writer).await? } else { 0 };
         self.settle_doubts().await?;
+        let counted = {
+            let state = self.read_state();
+            (!state.lost).then(|| state.filter.len() as u64)
+        };
+        // The filter has exactly what is stored now.
+        if let Some(keys) = counted.filter(|_| writer.uncounted) {
+            self.count(writer, keys);
+        }
         Ok(lost_commits)
     }
 
@@ -73,8 +95,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let (position, entry) = last_entry::<E>(&view).await?;
         let lost = writer.position.number.saturating_sub(position.number);
         (writer.position, writer.keys, writer.unsure) = (position, entry.keys, false);
+        writer.uncounted = entry.uncounted;
         writer.first_row = writer.first_row.min(position.number);
-        self.keys.store(entry.keys, std::sync::atomic::Ordering::Release);
+        self.keys.store(entry.keys, Ordering::Release);
+        self.uncounted.store(entry.uncounted, Ordering::Release);
         let mut state = self.write_state();
         if lost > 0 {
             (state.lost, writer.logged_from) = (true, None);
@@ -102,26 +126,43 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             self.write_state().lost = true;
             return Ok(());
         }
-        self.write_state().doubts.clear();
+        let mut state = self.write_state();
+        state.doubts.clear();
+        state.urgent = false;
         Ok(())
+    }
+
+    /// There are so many keys.
+    pub(super) fn count(&self, writer: &mut Writer, keys: u64) {
+        (writer.keys, writer.uncounted) = (keys, false);
+        self.keys.store(keys, Ordering::Release);
+        self.uncounted.store(false, Ordering::Release);
     }
 
     /// Settles the homes of these hashes, which are sorted, with what a view has: it has everything, and nobody writes. `false`
     /// if the filter is of no use, and has to be built.
     pub(super) async fn settle_homes(&self, hashes: &[u64], view: &E::View) -> Outcome<bool, E> {
-        let mut settled: Option<RangeInclusive<u64>> = None;
+        let mut homes: Vec<RangeInclusive<u64>> = Vec::new();
         for &hi in hashes {
-            if settled.as_ref().is_some_and(|range| range.contains(&hi)) {
+            if homes.last().is_some_and(|range| range.contains(&hi)) {
                 continue;
             }
             let Some(range) = self.with_filter(|filter| filter.home(Digest { hi, lo: 0 })) else {
                 return Ok(false);
             };
-            if !self.settle_home(range.clone(), view).await? {
-                return Ok(false);
+            homes.push(range);
+        }
+        for some in homes.chunks(AT_ONCE) {
+            let mut settling: Vec<Boxed<'_, Outcome<bool, E>>> = Vec::with_capacity(some.len());
+            for range in some {
+                settling.push(Box::pin(self.settle_home(range.clone(), view)));
             }
-            self.counters.settled.add(1);
-            settled = Some(range);
+            for settled in all(settling).await {
+                if !settled? {
+                    return Ok(false);
+                }
+                self.counters.settled.add(1);
+            }
         }
         Ok(true)
     }

@@ -22,9 +22,11 @@ pub(super) struct State<F> {
     pub(super) blind: bool,
     /// Filter and index disagree. No stored key is rejected, but only building the filter again helps.
     pub(super) lost: bool,
-    /// The keys, with the upper halves of their digests, that a failed write may have inserted or removed. The filter accepts
-    /// them all.
+    /// The keys, with the upper halves of their digests, that a failed write may have inserted or removed, or that were written
+    /// without asking whether they were there. The filter accepts all that are stored, with an item of their own.
     pub(super) doubts: BTreeSet<(u64, Box<[u8]>)>,
+    /// Some of them are of a failed write: the next write settles them.
+    pub(super) urgent: bool,
     pub(super) changes: Changes,
     /// False positives that wait for their repair, each once however often it is asked for.
     pub(super) waiting: BTreeSet<Box<[u8]>>,
@@ -38,6 +40,7 @@ impl<F: Adaptive> State<F> {
             blind: false,
             lost: false,
             doubts: BTreeSet::new(),
+            urgent: false,
             changes: Changes::default(),
             waiting: BTreeSet::new(),
         }

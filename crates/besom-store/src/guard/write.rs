@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use besom::format::Kind;
 use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
 use besom::{AdaptiveError, Digest, KeyHasher};
 
@@ -51,6 +52,8 @@ struct Plan {
     leaving: Vec<usize>,
     /// Removals of keys that are not there.
     idle: Vec<usize>,
+    /// Those of which it is not known whether the key is there.
+    unread: Vec<usize>,
 }
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
@@ -76,7 +79,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         durability: Durability,
     ) -> Outcome<Option<E::Value>, E> {
         let step = Step { key: key.to_vec(), value: Some(value.to_vec()) };
-        Ok(self.write_steps(vec![step], durability).await?.pop().flatten().flatten())
+        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
     }
 
     /// Removes a key, and returns its value. Waits for nothing if the filter rejects the key.
@@ -95,7 +98,43 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// As [`remove`](Self::remove).
     pub async fn remove_with(&self, key: &[u8], durability: Durability) -> Outcome<Option<E::Value>, E> {
         let step = Step { key: key.to_vec(), value: None };
-        Ok(self.write_steps(vec![step], durability).await?.pop().flatten().flatten())
+        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
+    }
+
+    /// Stores a value, and does not ask which one was there: nothing is read, and nothing but the commit is waited for.
+    ///
+    /// A key that may be there gets another item in the filter, and is in doubt until its home is read: when there are some
+    /// thousand of them, many at once, or when [`len`](Self::len), [`restore`](Self::restore) or a snapshot asks for it.
+    /// Repairs wait beside it. This is so with telescoping and extension filters, which can have more items than keys; with
+    /// others it reads as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub async fn put(&self, key: &[u8], value: &[u8]) -> Outcome<(), E> {
+        self.write_unread(Step { key: key.to_vec(), value: Some(value.to_vec()) }).await
+    }
+
+    /// Removes a key, and does not ask whether it is there; as [`put`](Self::put) stores one.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub async fn delete(&self, key: &[u8]) -> Outcome<(), E> {
+        self.write_unread(Step { key: key.to_vec(), value: None }).await
+    }
+
+    async fn write_unread(&self, step: Step) -> Outcome<(), E> {
+        let again = vec![step.clone()];
+        let unread = matches!(F::KIND, Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension);
+        match self.write_steps(vec![step], self.durability, unread).await {
+            // Of items that are too many, perhaps.
+            Err(StoreError::Full(_)) => {
+                self.restore().await?;
+                self.write_steps(again, self.durability, false).await.map(drop)
+            }
+            written => written.map(drop),
+        }
     }
 
     /// Makes all changes of a batch in one commit.
@@ -114,7 +153,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// As [`write`](Self::write).
     pub async fn write_with(&self, batch: &Batch, durability: Durability) -> Outcome<(), E> {
-        self.write_steps(batch.steps.clone(), durability).await.map(drop)
+        self.write_steps(batch.steps.clone(), durability, false).await.map(drop)
     }
 
     /// Makes sure that all writes that were acknowledged last.
@@ -138,15 +177,21 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         &self,
         steps: Vec<Step>,
         durability: Durability,
+        unread: bool,
     ) -> Outcome<Vec<Looked<E::Value>>, E> {
         self.is_blind()?;
         let ops = self.operations(steps)?;
         let stamp = self.read_state().changes.stamp();
-        let mut looked = self.look_ahead(&ops).await?;
+        let mut looked = match unread {
+            true => ops.iter().map(|_| None).collect(),
+            false => self.look_ahead(&ops).await?,
+        };
         let (receipt, idle) = {
             let mut writer = self.writer.lock().await;
-            self.settle(&mut writer).await?;
-            let plan = self.plan(&ops, &mut looked, stamp).await?;
+            if !self.is_calm(&writer, ops.len()) {
+                self.settle(&mut writer).await?;
+            }
+            let plan = self.plan(&ops, &mut looked, stamp, unread).await?;
             let durability = self.durability_of(&writer, durability);
             let receipt = self.execute(&mut writer, &ops, &plan, durability).await?;
             (receipt, plan.idle)
@@ -174,7 +219,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let mut before: HashMap<Vec<u8>, _> = steps.iter().map(|step| step.key.clone()).zip(before).collect();
         let (ops, stamp) = (self.operations(steps)?, self.read_state().changes.stamp());
         let mut looked: Vec<_> = ops.iter().map(|op| before.remove(&op.key)).collect();
-        let plan = self.plan(&ops, &mut looked, stamp).await?;
+        let plan = self.plan(&ops, &mut looked, stamp, false).await?;
         let durability = self.durability_of(writer, self.durability);
         let receipt = match self.execute(writer, &ops, &plan, durability).await? {
             Some(receipt) => receipt,
@@ -225,7 +270,13 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// Finds out which keys are new and which go. Looks up again what has changed since it was looked up.
-    async fn plan(&self, ops: &[Op], looked: &mut [Looked<E::Value>], stamp: u64) -> Outcome<Plan, E> {
+    async fn plan(
+        &self,
+        ops: &[Op],
+        looked: &mut [Looked<E::Value>],
+        stamp: u64,
+        unread: bool,
+    ) -> Outcome<Plan, E> {
         let mut plan = Plan::default();
         for (at, op) in ops.iter().enumerate() {
             let hi = op.digest.hi;
@@ -237,6 +288,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 !state.accepts(op.digest)
                     || (looked[at].is_some() && state.changes.is_untouched(stamp, &(hi..=hi)))
             };
+            if !known && unread {
+                plan.unread.push(at);
+                plan.entering.extend(op.value.is_some().then_some(at));
+                continue;
+            }
             if !known {
                 looked[at] = Some(self.look_up(&op.key, op.digest).await?);
             }
@@ -267,7 +323,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                 false => self.commit(writer, Vec::new(), (0, 0), &[], durability).await.map(Some),
             };
         }
-        let changed: Vec<usize> = plan.entering.iter().chain(&plan.leaving).copied().collect();
+        let unread_removals = plan.unread.iter().filter(|&&at| ops[at].value.is_none());
+        let changed: Vec<usize> =
+            plan.entering.iter().chain(&plan.leaving).chain(unread_removals).copied().collect();
+        writer.uncounted |= !plan.unread.is_empty();
+        self.uncounted.store(writer.uncounted, Ordering::Release);
         let hashes: Vec<u64> = changed.iter().map(|&at| ops[at].digest.hi).collect();
         let mut begun = Begun::new(self, ops, changed);
         let entering: Vec<&Op> = plan.entering.iter().map(|&at| &ops[at]).collect();
@@ -281,8 +341,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let keys = (plan.entering.len() as u64, plan.leaving.len() as u64);
         let receipt = self.commit(writer, writes, keys, &hashes, durability).await?;
         let leaving: Vec<&Op> = plan.leaving.iter().map(|&at| &ops[at]).collect();
-        let left_behind = self.leave(writer, &leaving).await;
-        begun.finish(left_behind);
+        let mut left_behind = self.leave(writer, &leaving).await;
+        let urgent = !left_behind.is_empty();
+        let unread = plan.unread.iter().map(|&at| (ops[at].digest.hi, ops[at].key.as_slice().into()));
+        left_behind.extend(unread);
+        begun.finish(left_behind, urgent);
         Ok(Some(receipt))
     }
 
@@ -303,7 +366,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             let row = |&at: &usize| rows::row(ops[at].digest.hi, &ops[at].key);
             let write = |key, value| Write { table: Table::Index, key, value };
             writes.extend(plan.entering.iter().map(|at| write(row(at), Some(Vec::new()))));
-            writes.extend(plan.leaving.iter().map(|at| write(row(at), None)));
+            let unread_removals = plan.unread.iter().filter(|&&at| ops[at].value.is_none());
+            writes.extend(plan.leaving.iter().chain(unread_removals).map(|at| write(row(at), None)));
         }
     }
 
@@ -437,7 +501,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             writer.logged_from = None;
         }
         let hashes = writer.logged_from.map(|_| hashes.to_vec());
-        let entry = Entry { branch: position.branch, keys, hashes };
+        let entry = Entry { branch: position.branch, keys, uncounted: writer.uncounted, hashes };
         writes.push(Write {
             table: Table::State,
             key: record::key_of(position.number),
@@ -523,9 +587,11 @@ impl<'s, F: StoreFilter, E: Engine> Begun<'s, F, E> {
     }
 
     /// All is done, but for these keys.
-    fn finish(mut self, left_behind: Vec<(u64, Box<[u8]>)>) {
+    fn finish(mut self, left_behind: Vec<(u64, Box<[u8]>)>, urgent: bool) {
         self.entered = false;
-        self.store.write_state().doubts.extend(left_behind);
+        let mut state = self.store.write_state();
+        state.doubts.extend(left_behind);
+        state.urgent |= urgent;
     }
 }
 
@@ -535,6 +601,7 @@ impl<F: StoreFilter, E: Engine> Drop for Begun<'_, F, E> {
         if self.entered {
             let doubt = |&at: &usize| (self.ops[at].digest.hi, self.ops[at].key.as_slice().into());
             state.doubts.extend(self.changed.iter().map(doubt));
+            state.urgent = true;
             state.lost |= !F::HASH_ADDRESSED;
         }
         state.changes.end();

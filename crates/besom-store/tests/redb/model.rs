@@ -58,7 +58,16 @@ impl<F: StoreFilter> Play<F> {
             }
             4..=6 => assert_eq!(store.remove(&key).unwrap(), self.model.remove(&key)),
             7 => self.batch(store),
-            8..=12 => assert_eq!(store.get(&key).unwrap(), self.model.get(&key).cloned()),
+            8 => {
+                let value = value(&mut self.random);
+                store.put(&key, &value).unwrap();
+                self.model.insert(key, value);
+            }
+            9 => {
+                store.delete(&key).unwrap();
+                self.model.remove(&key);
+            }
+            10..=12 => assert_eq!(store.get(&key).unwrap(), self.model.get(&key).cloned()),
             _ => {
                 // A stranger, twice: the second time it is no longer a false positive, or was none.
                 let stranger = (1 << 40 | self.random.below(1 << 16)).to_le_bytes();
@@ -189,6 +198,11 @@ fn every_layout_grows_from_a_hundred_keys_to_many() {
             assert_eq!(store.remove(&single).unwrap(), model.remove(&single[..]));
             assert_eq!(store.insert(&single, b"again").unwrap(), None);
             model.insert(single.to_vec(), b"again".to_vec());
+            let (put, gone) = (random.below(next).to_le_bytes(), random.below(next).to_le_bytes());
+            store.put(&put, b"unread").unwrap();
+            model.insert(put.to_vec(), b"unread".to_vec());
+            store.delete(&gone).unwrap();
+            model.remove(&gone[..]);
         }
         check(&store, &model);
     }

@@ -242,3 +242,38 @@ fn overwrites_read_before_they_lock_and_all_at_once() {
         assert!(took < one_by_one / 2, "{took:?} for 64 overwrites, each of which reads for {delay:?}");
     });
 }
+
+/// What nobody asks for is not read: neither now nor, for the next thousand keys, later.
+#[test]
+fn puts_and_deletes_read_nothing() {
+    run(async {
+        let bucket = Bucket::new(Arc::new(InMemory::new()));
+        let buffered = || options().store(Options::new().durability(Durability::Buffered));
+        let open = || Store::open("db", bucket.clone(), make, buffered());
+        let store = open().await.unwrap();
+        let mut batch = Batch::new();
+        for key in 0..400_u64 {
+            batch.insert(&key.to_le_bytes(), b"old");
+        }
+        store.write(&batch).await.unwrap();
+        store.close().await.unwrap();
+        let store = open().await.unwrap();
+        // The database reads its manifest now and then, and nothing else.
+        bucket.delay_gets(std::time::Duration::from_secs(2));
+        let start = std::time::Instant::now();
+        for key in 0..100_u64 {
+            store.put(&key.to_le_bytes(), b"new").await.unwrap();
+            store.delete(&(100 + key).to_le_bytes()).await.unwrap();
+        }
+        assert_eq!(store.metrics().remote_reads, 0);
+        assert!(start.elapsed().as_secs() < 20, "something was read: {:?}", start.elapsed());
+        bucket.delay_gets(std::time::Duration::ZERO);
+        assert!((0..100_u64).all(|key| store.may_contain_key(&key.to_le_bytes())));
+        assert_eq!(store.len().await.unwrap(), 300);
+        let metrics = store.metrics();
+        assert_eq!((metrics.keys, metrics.keys_in_doubt), (300, 0));
+        store.verify().await.unwrap();
+        let new = stored(&store).await.into_values().filter(|value| value == b"new").count();
+        assert_eq!(new, 100);
+    });
+}

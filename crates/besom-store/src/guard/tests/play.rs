@@ -85,7 +85,12 @@ impl<F: StoreFilter> Play<F> {
     }
 
     fn write(&mut self, steps: &[Step]) {
+        let unread = self.random.one_in(3);
         let done = match steps {
+            [Step { key, value: Some(value) }] if unread => {
+                self.attempt(|guarded| wait(guarded.put(key, value)))
+            }
+            [Step { key, value: None }] if unread => self.attempt(|guarded| wait(guarded.delete(key))),
             [Step { key, value: Some(value) }] => {
                 self.attempt(|guarded| wait(guarded.insert(key, value))).map(|old| self.settle(key, old))
             }
