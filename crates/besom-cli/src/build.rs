@@ -158,11 +158,11 @@ impl Build {
     }
 
     fn wanted(&self) -> Wanted {
-        let default = match (&self.no, self.updatable) {
+        let default: Wanted = match (&self.no, self.updatable) {
             (None, _) => Kind::Bins.into(),
             (Some(_), false) => Kind::Exact.into(),
             // In the codes of a quotient table few repairs take nothing.
-            (Some(_), true) => Wanted { ground: Some(Ground::Quotient), ..Kind::Extension.into() },
+            (Some(_), true) => Wanted { ground: Some(Ground::Quotient), ..Wanted::from(Kind::Extension) },
         };
         self.filter.unwrap_or(default)
     }
