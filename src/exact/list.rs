@@ -201,9 +201,10 @@ impl Tables {
             match self.version {
                 // SAFETY: the version is one that the processor runs.
                 Version::Avx2 => return unsafe { filter_avx2(&self.words, first, digest) } != self.inverted,
-                // SAFETY: as above.
                 Version::Avx512 => {
-                    return unsafe { filter_avx512(&self.words, first, digest) } != self.inverted;
+                    // SAFETY: as above.
+                    let accepted = unsafe { filter_avx512(&self.words, first, digest) };
+                    return accepted != self.inverted;
                 }
                 Version::Portable => {}
             }
