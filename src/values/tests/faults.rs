@@ -148,9 +148,8 @@ impl<F: Tested<Hasher = Crowded>> Tormented<F> {
                     Some(true) => assert!(was),
                     // It was told that the key is not there, and changed nothing.
                     Some(false) if was => drop(self.stored.insert(number)),
-                    Some(false) => {}
                     None if was => drop(self.doubts.insert(number)),
-                    None => {}
+                    Some(false) | None => {}
                 }
             }
             110..121 if self.doubts.is_empty() && self.core.capacity() < 3_000 && self.random.one_in(20) => {

@@ -50,7 +50,7 @@ fn all_ways_back<F: Tested<Hasher = Xxh3>>(mut core: F) {
             assert_eq!(core.settle(core.addresses(&bytes), authority, &mut remote).unwrap(), Settled::Agreed);
         }
         core.check(&mut remote.inner);
-        assert_eq!(core.contains(&bytes), true);
+        assert!(core.contains(&bytes));
     }
     assert_eq!(core.stats().resets, 0);
     let returned = accepted(&core).iter().filter(|number| !repairs.contains(number)).count();
