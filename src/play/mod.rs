@@ -1,6 +1,6 @@
 //! Operations of adaptive filters in steps, for stores that must be waited for.
 //!
-//! An operation of an [`Adaptive`] filter reads ranges of its [`Remote`], makes at most one group of changes there, and
+//! An operation of an [`Adaptive`](crate::Adaptive) filter reads ranges of its [`Remote`], makes at most one group of changes there, and
 //! changes memory last. If the remote fails, memory is as it was. So an operation can be **played**: run as often as it
 //! takes, each time against a remote that answers at once from what is known so far.
 //!

@@ -15,11 +15,6 @@ pub(super) struct ExactLists;
 /// Rejected keys for every accepted one; less than 1 if more are accepted.
 const RATIOS: [f64; 6] = [0.1, 1.0, 10.0, 70.0, 110.0, 1000.0];
 
-/// Bits per key that clubcard 0.3.4 and the Bloom filter cascade of `rust_cascade` 1.5 take at these ratios, as the benchmark
-/// `exact_lists` measured them with 100,000 accepted keys. The laboratory has neither.
-const OTHERS: [(f64, &str, &str); 3] =
-    [(1.0, "2.05", "4.41"), (10.0, "5.37", "9.08"), (70.0, "8.28", "13.65")];
-
 /// Keys of neither list that are asked for.
 const UNKNOWN: u64 = 100_000;
 
@@ -123,7 +118,7 @@ impl Experiment for ExactLists {
         Section::new()
             .note(format!(
                 "{} keys in the shorter list, sizes of files in bits per key of that list. The limit is the binary logarithm of the \
-                 number of ways to choose the accepted keys. Clubcard and cascade as the benchmark `exact_lists` measured them.",
+                 number of ways to choose the accepted keys. `docs/exact-lists.md` has clubcard and the cascade beside it.",
                 shorter(setting)
             ))
             .table(table(points))
@@ -135,24 +130,13 @@ impl Experiment for ExactLists {
 fn table(points: &Points) -> Table {
     let mut columns = vec![Column::text("yes : no")];
     columns.extend(
-        ["limit", "r + 1 + k/2^r", "exact list", "clubcard", "cascade", "wrong answers", "unknown accepted"]
-            .map(Column::number),
+        ["limit", "r + 1 + k/2^r", "exact list", "wrong answers", "unknown accepted"].map(Column::number),
     );
     let mut table = Table::new("Bits per key of the shorter list", columns);
     for ratio in points.xs("") {
         let cell = |value: &str| points.mean("", "exact", ratio, value).map(compact).unwrap_or_default();
-        let other = OTHERS.iter().find(|(at, ..)| *at == ratio);
         let ratio = if ratio < 1.0 { format!("{} : 1", 1.0 / ratio) } else { format!("1 : {ratio}") };
-        table.row(vec![
-            ratio,
-            cell("limit"),
-            cell("formula"),
-            cell("bits"),
-            other.map_or(String::new(), |(_, clubcard, _)| (*clubcard).to_owned()),
-            other.map_or(String::new(), |(.., cascade)| (*cascade).to_owned()),
-            cell("wrong"),
-            cell("unknown"),
-        ]);
+        table.row(vec![ratio, cell("limit"), cell("formula"), cell("bits"), cell("wrong"), cell("unknown")]);
     }
     table
 }
