@@ -1,21 +1,18 @@
 //! Where filter, remote and dictionary may disagree, and a remote that is watched for it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use super::GuardStats;
 use crate::play::OwnedChange;
-use crate::{Change, Digest, Remote};
+use crate::{Change, Remote};
 
 /// What is not known since an operation failed half-way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubts {
-    /// The group that is being applied. Still there after the operation: it failed, or panicked. The filter has not followed, so
-    /// the way back is to take the group back.
-    group: Vec<OwnedChange>,
-    /// Keys that the dictionary may have taken or given up, or not, with the upper halves of their digests. The filter accepts
-    /// them all.
-    keys: BTreeSet<(u64, Box<[u8]>)>,
+    /// Pairs of groups that are being applied, and whether the filter takes them to be there. Still here after the operation: it
+    /// failed, or panicked. The filter has not followed, so the way back is to make them what it takes them for.
+    pairs: BTreeMap<(u64, Box<[u8]>), bool>,
     /// Addresses at which the filter has met keys of others.
     open: Vec<u64>,
     /// Items there that no key explains. Only a scan helps.
@@ -27,33 +24,35 @@ pub(super) struct Doubts {
 impl Doubts {
     /// Whether there is none that something can be done about now.
     pub(super) fn are_settled(&self) -> bool {
-        self.group.is_empty() && self.keys.is_empty() && self.open.is_empty() && !self.lost
+        self.pairs.is_empty() && self.open.is_empty() && !self.lost
     }
 
-    /// The changes that take a failed group back.
+    /// The changes that take failed groups back.
     pub(super) fn way_back(&self) -> Vec<OwnedChange> {
-        let back = |change: &OwnedChange| OwnedChange { inserts: !change.inserts, ..change.clone() };
-        self.group.iter().map(back).collect()
+        let back = |(pair, &inserts): (&(u64, Box<[u8]>), &bool)| {
+            let (address, key) = pair.clone();
+            OwnedChange { address, key, inserts }
+        };
+        self.pairs.iter().map(back).collect()
     }
 
-    /// The group was taken back.
-    pub(super) fn forget_group(&mut self) {
-        self.group.clear();
+    /// They were taken back.
+    pub(super) fn forget_pairs(&mut self) {
+        self.pairs.clear();
     }
 
-    /// The dictionary is about to change what it has of a key.
-    pub(super) fn begin(&mut self, digest: Digest, key: &[u8]) {
-        self.keys.insert((digest.hi, key.into()));
+    /// A group is about to be applied. Of a pair that was in doubt before the filter still thinks what it thought then.
+    fn begin(&mut self, changes: &[Change<'_>]) {
+        for OwnedChange { address, key, inserts } in changes.iter().map(OwnedChange::from) {
+            self.pairs.entry((address, key)).or_insert(!inserts);
+        }
     }
 
-    /// The dictionary has said what it has of a key, and the filter has followed.
-    pub(super) fn end(&mut self, digest: Digest, key: &[u8]) {
-        self.keys.remove(&(digest.hi, key.into()));
-    }
-
-    /// A key that the dictionary has to be asked about.
-    pub(super) fn next_key(&self) -> Option<(u64, Box<[u8]>)> {
-        self.keys.first().cloned()
+    /// The group was applied, and the filter follows.
+    fn end(&mut self, changes: &[Change<'_>]) {
+        for OwnedChange { address, key, .. } in changes.iter().map(OwnedChange::from) {
+            self.pairs.remove(&(address, key));
+        }
     }
 
     /// The filter has met keys of others at an address.
@@ -73,9 +72,9 @@ impl Doubts {
         self.open.retain(|other| *other != address);
     }
 
-    /// Keys and addresses in question.
+    /// Pairs and addresses in question.
     pub(super) fn count(&self) -> usize {
-        self.group.len() + self.keys.len() + self.open.len()
+        self.pairs.len() + self.open.len()
     }
 }
 
@@ -100,9 +99,9 @@ impl<R: Remote> Remote for Watched<'_, R> {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         self.stats.remote_writes += 1;
-        self.doubts.group = changes.iter().map(OwnedChange::from).collect();
+        self.doubts.begin(changes);
         self.remote.apply(changes)?;
-        self.doubts.group.clear();
+        self.doubts.end(changes);
         Ok(())
     }
 }

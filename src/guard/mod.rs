@@ -11,8 +11,7 @@ use thiserror::Error;
 
 use crate::play::OwnedChange;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, KeyHasher, MemoryRemote, RebuildError,
-    Remote, Settled,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, MemoryRemote, RebuildError, Remote, Settled,
 };
 
 pub use dictionary::{Dictionary, MemoryDictionary};
@@ -166,7 +165,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
             self.stats.failed_repairs += 1;
             return Ok(None);
         }
-        match self.watched(|filter, remote| filter.adapt(key, remote)) {
+        match self.watched_for(0, |filter, remote| filter.adapt(key, remote)) {
             // The filter stores the key itself, or cannot tell it from one that it stores. Either the dictionary is mistaken,
             // or an insertion failed half-way: one answer is no reason to take a key out of the filter.
             Ok(Adaptation::NotFalsePositive | Adaptation::Unfixable) => {
@@ -195,19 +194,21 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     ) -> Result<Option<D::Value>, Errors<R, D>> {
         self.settle();
         key.with_bytes(|bytes| {
-            self.enter(bytes).map_err(GuardError::Filter)?;
-            let digest = self.filter.hasher().digest(bytes);
-            // Not known from here on, in case that the dictionary fails or panics.
-            self.doubts.begin(digest, bytes);
+            let entered = self.enter(bytes).map_err(GuardError::Filter)?;
+            // Counted first, in case that the dictionary fails or panics.
+            self.suspects += 1;
             let stored = self.dictionary.insert(bytes, value).map_err(GuardError::Dictionary)?;
-            self.doubts.end(digest, bytes);
+            // A key that was there already and entered all the same is in the filter twice: the remote did not show it.
+            if !(entered && stored.is_some()) {
+                self.suspects -= 1;
+            }
             Ok(stored)
         })
     }
 
     /// Makes sure that the filter holds a key. Tries again after a way back was found.
     fn enter(&mut self, key: &[u8]) -> Result<bool, AdaptiveError<R::Error>> {
-        let result = self.watched(|filter, remote| filter.insert(key, remote));
+        let result = self.watched_for(1, |filter, remote| filter.insert(key, remote));
         let again = match &result {
             // Keys that failures left behind may be what the filter is full of.
             Err(AdaptiveError::Full(_)) if self.suspects > 0 || self.doubts.unexplained > 0 => {
@@ -219,7 +220,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
             }
             _ => false,
         };
-        if again { self.watched(|filter, remote| filter.insert(key, remote)) } else { result }
+        if again { self.watched_for(1, |filter, remote| filter.insert(key, remote)) } else { result }
     }
 
     /// Removes a key, and returns its value if it was there.
@@ -231,32 +232,34 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         if !self.contains(key) {
             return Ok(None);
         }
-        self.settle();
+        // Not later: a filter that is built again without the key has no item of it to give up.
+        let settled = self.settle();
         key.with_bytes(|bytes| {
-            let digest = self.filter.hasher().digest(bytes);
-            // Not known from here on, in case that the dictionary fails or panics.
-            self.doubts.begin(digest, bytes);
+            // Counted first, in case that anything fails or panics.
+            self.suspects += 1;
             let removed = self.dictionary.remove(bytes).map_err(GuardError::Dictionary)?;
-            self.doubts.end(digest, bytes);
-            self.leave(bytes, removed.is_some());
+            // Whether it had a value or not, it has none now. Which item goes may depend on keys that are in question.
+            if settled && self.leave(bytes, removed.is_some()) {
+                self.suspects -= 1;
+            } else {
+                self.stats.failed_removals += 1;
+            }
             Ok(removed)
         })
     }
 
     /// Takes a key out of the filter that the dictionary does not have any more. `stored` says that it had it, and so the filter.
-    fn leave(&mut self, key: &[u8], stored: bool) {
+    /// Whether the filter does not have it any more either.
+    fn leave(&mut self, key: &[u8], stored: bool) -> bool {
         let left = self.watched(|filter, remote| match stored {
             true => filter.remove_stored(key, remote),
             false => filter.remove(key, remote),
         });
         match left {
-            Ok(left) if left || !stored => {}
-            outcome => {
-                self.suspects += 1;
-                self.stats.failed_removals += 1;
-                if let Err(error) = outcome {
-                    self.note(error);
-                }
+            Ok(left) => left || !stored,
+            Err(error) => {
+                self.note(error);
+                false
             }
         }
     }
@@ -336,6 +339,19 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         work(&mut self.filter, &mut Watched { remote, stats, doubts })
     }
 
+    /// The same for work that gives the filter so many keys at most. More are rows that it found and took in: the dictionary may
+    /// have none of them.
+    fn watched_for<T>(
+        &mut self,
+        most: usize,
+        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> Result<T, AdaptiveError<R::Error>>,
+    ) -> Result<T, AdaptiveError<R::Error>> {
+        let before = self.filter.len();
+        let result = self.watched(work);
+        self.suspects += self.filter.len().saturating_sub(before + most);
+        result
+    }
+
     /// Remembers a failure that fails no operation.
     fn note(&mut self, error: AdaptiveError<R::Error>) {
         if let AdaptiveError::Inconsistent { address, .. } = error {
@@ -364,8 +380,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.doubts.are_settled()
     }
 
-    /// Takes back a group that the remote made or not, and asks the dictionary about the keys that it took or not. Whether all of
-    /// that is known now.
+    /// Takes back what the remote was told and may have done or not, while the filter has not followed. Whether that is known now.
     fn find_out(&mut self) -> bool {
         if self.doubts.lost {
             return false;
@@ -378,17 +393,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
                 self.fault = Some(AdaptiveError::Remote(error));
                 return false;
             }
-            self.doubts.forget_group();
-            self.stats.resyncs += 1;
-        }
-        while let Some((_, key)) = self.doubts.next_key() {
-            // If this fails it is asked again.
-            let Ok(found) = self.dictionary.get(&key) else { return false };
-            self.doubts.end(self.filter.hasher().digest(&key), &key);
-            if found.is_none() {
-                // It may never have been in the filter, if it was to be removed.
-                self.leave(&key, false);
-            }
+            self.doubts.forget_pairs();
             self.stats.resyncs += 1;
         }
         true
@@ -401,7 +406,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
             // What the remote lacks the dictionary may have.
             filter.settle(address..=address, Authority::Partial, remote)
         };
-        match self.watched(settle) {
+        match self.watched_for(0, settle) {
             Ok(Settled::Agreed) => self.stats.resyncs += 1,
             Ok(Settled::InQuestion { slots }) => self.doubts.unexplained += slots.max(1),
             Err(error) => {
