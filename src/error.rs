@@ -122,9 +122,9 @@ pub enum AdaptiveError<E> {
     Remote(#[source] E),
     /// The remote does not hold the keys that the filter stored there.
     #[error(
-        "the remote's list at address {address} is not the filter's: it has {found} keys where the filter knows of \
-         {expected}, or others; a write was lost or made twice, or it is another filter's: resync the address, or \
-         rebuild the filter from the stored keys"
+        "the remote's keys at address {address} are not the filter's: it has {found} where the filter knows of \
+         {expected}, or others; a write is in doubt, or it is another filter's: settle these addresses, or rebuild the \
+         filter from the stored keys"
     )]
     Inconsistent {
         /// The remote address that was read.
@@ -149,7 +149,7 @@ pub enum BulkError<E> {
     /// There is no such filter.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The remote failed, or has other lists than the filter would.
+    /// The remote failed, or has keys at addresses that are not theirs.
     #[error(transparent)]
     Filter(#[from] AdaptiveError<E>),
 }

@@ -29,23 +29,10 @@ impl<'h, H: KeyHasher> HashString<'h, H> {
     /// them the most significant.
     #[inline(always)]
     pub(crate) fn new(hasher: &'h H, digest: Digest, fraction: u64, fraction_bits: u32) -> Self {
-        Self::with_rest(hasher, digest, fraction, fraction_bits, 64)
-    }
-
-    /// The same where only the last `rest_bits` bits of the digest's lower half, at least one, have no other use.
-    #[inline(always)]
-    pub(crate) fn with_rest(
-        hasher: &'h H,
-        digest: Digest,
-        fraction: u64,
-        fraction_bits: u32,
-        rest_bits: u32,
-    ) -> Self {
-        debug_assert!(fraction_bits <= 64 && (1..=64).contains(&rest_bits));
+        debug_assert!(fraction_bits <= 64);
         let fraction = u128::from(fraction & !low_mask(64 - fraction_bits)) << 64;
-        let rest = digest.lo << (64 - rest_bits);
-        let head = fraction | u128::from(rest) << (64 - fraction_bits);
-        Self { hasher, digest, head, head_len: fraction_bits + rest_bits }
+        let head = fraction | u128::from(digest.lo) << (64 - fraction_bits);
+        Self { hasher, digest, head, head_len: fraction_bits + 64 }
     }
 
     /// The digest that the string is made of.

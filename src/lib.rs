@@ -36,6 +36,7 @@
 //! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
 //! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
 //! | any of them, shared by threads | [`Sharded`] |
+//! | operations in steps, for stores that are awaited | [`play`] |
 //! | one small block per operation | [`TinySet`] |
 //! | files, and filters that are opened in place | [`format`](mod@format) |
 //! | exact lists: known keys that must be rejected; static filters | [`exact`] |
@@ -87,6 +88,7 @@ mod hash;
 mod hash_string;
 mod key;
 mod parallel;
+pub mod play;
 mod quotient;
 mod remote;
 mod sharded;
@@ -107,16 +109,16 @@ pub use cuckoo::{
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
-    Adaptation, Adaptive, AnyRemote, AnyRemoteError, DynFilter, DynFilterError, Filter, FilterStats,
-    Growable, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove, Resync, dyn_adaptive,
-    dyn_plain, dyn_removable, dyn_whitelist,
+    Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
+    FilterStats, Growable, HashAddressed, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove,
+    Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
-pub use remote::{Change, MemoryRemote, MissingEntry, Remote};
+pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
 pub use sharded::{Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,

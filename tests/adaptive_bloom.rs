@@ -2,12 +2,13 @@
 //! sustained rate, and that no adversary does better than it. And the same for the whitelist filter within its bound.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use besom::game::{Adversary, DeletionTiming, LowerBoundRounds, Oracle, RepeatFalsePositives, Rules};
 use besom::{
-    Adaptation, Adaptive, AdaptiveBloomFilter, AdaptiveError, BlockedBloomFilter, BloomFilter, BuildError,
-    Cascade, Digest, Filter, FilterStats, Insert, InvariantError, Key, LevelFilter, MemoryRemote,
-    QuotientFilter, Remote, Resync, Schedule, WhitelistError, WhitelistFilter, Xxh3,
+    Adaptation, Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter,
+    BuildError, Cascade, Digest, Filter, FilterStats, Insert, InvariantError, Key, LevelFilter, MemoryRemote,
+    QuotientFilter, Remote, Schedule, Settled, WhitelistError, WhitelistFilter, Xxh3,
 };
 
 /// A permutation of all numbers: distinct numbers are distinct keys.
@@ -195,8 +196,8 @@ impl Adaptive for WithDictionary {
         Ok(())
     }
 
-    fn resync<R: Remote>(&mut self, _: &[u64], _: &mut R) -> Result<Resync, AdaptiveError<R::Error>> {
-        Ok(Resync::Agreed)
+    fn settle<R: Remote>(&mut self, _: RangeInclusive<u64>, _: Authority, _: &mut R) -> Answer<Settled, R> {
+        Ok(Settled::Agreed)
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {

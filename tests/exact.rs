@@ -1,7 +1,8 @@
 //! Catches: known negatives that are still accepted, stored keys that are lost while others are excluded, lists that cannot be
 //! excluded and are not refused.
 
-use besom::exact::{ExcludeError, exclude};
+use besom::exact::{ExactList, ExcludeError, exclude};
+use besom::format::{Persist, WriteOptions};
 use besom::testing::Random;
 use besom::{
     Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
@@ -109,4 +110,72 @@ fn nothing_to_exclude_is_one_pass() {
     let (mut filter, mut remote) = (ExtensionFilter::with_capacity(10).unwrap(), MemoryRemote::new());
     let done = exclude(&mut filter, [0_u64; 0], &mut remote).unwrap();
     assert_eq!((done.passes, done.negatives, done.adaptations), (1, 0, 0));
+}
+
+/// The rule by which `besom build --updatable` chooses a rate: about half a repair for every key makes the file smallest.
+#[test]
+fn half_a_repair_a_key_makes_the_smallest_file() {
+    const KEYS: u64 = 20_000;
+    for ratio in [10_u64, 70] {
+        let size = |rate: f64| {
+            let builder =
+                ExtensionFilter::builder().capacity(KEYS as usize).false_positive_rate(rate).seed(1_u64);
+            let filter = builder.ground(Ground::Quotient).build().unwrap();
+            let (mut filter, mut remote) = (filter, MemoryRemote::new());
+            (0..KEYS).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
+            exclude(&mut filter, 1 << 40..(1 << 40) + ratio * KEYS, &mut remote).unwrap();
+            filter.to_bytes(&Default::default()).unwrap().len() as f64 * 8.0 / KEYS as f64
+        };
+        let chosen = size(0.6 / ratio as f64);
+        let others = [0.1, 0.2, 0.4, 0.8, 1.6].map(|repairs| size(repairs / ratio as f64));
+        println!("1 : {ratio}: {chosen:.2} bits a key; at other rates {others:.2?}");
+        // Remainders have whole bits.
+        assert!(others.iter().all(|&other| chosen <= 1.06 * other), "{chosen} beside {others:?}");
+    }
+}
+
+fn full() -> bool {
+    std::env::var_os("BESOM_FULL").is_some()
+}
+
+/// Lists of all shapes, with short headers and long ones, damaged: refused, or a list that answers and has one file.
+#[test]
+fn damaged_lists_are_errors_or_sound() {
+    let builder = || ExactList::builder().seed(1_u64);
+    let lists = [
+        builder().build(0..0_u64, 0..0_u64),
+        builder().build(0..100_u64, 1000..1100_u64),
+        builder().build(0..100_u64, 1000..3000_u64),
+        builder().build(0..2000_u64, 10_000..10_100_u64),
+        builder().unknown_rate(0.01).build_filter(0..3000_u64),
+        builder().build(0..9000_u64, 10_000..100_000_u64),
+        builder().unknown_rate(1e-9).build_filter(0..20_000_u64),
+    ];
+    let files = lists.map(|list| list.unwrap().to_bytes(&Default::default()).unwrap());
+    let (rounds, mut sound) = (if full() { 1_000_000 } else { 20_000 }, 0);
+    let mut damage = besom::testing::Damage::new(26);
+    for round in 0..rounds {
+        let bytes = damage.file(&files[round % files.len()], &files[round / 7 % files.len()]);
+        let Ok((list, header)) = <ExactList>::from_bytes(&bytes, &Default::default()) else { continue };
+        sound += 1;
+        let found = (0..200_u64).filter(|key| list.contains(key)).count();
+        assert!(found <= 200 && list.verify().is_ok());
+        let options = WriteOptions::new().generation(header.generation).include_seed(header.seed.is_some());
+        assert!(
+            list.to_bytes(&options).unwrap() == bytes,
+            "round {round}: another file than the one that was read"
+        );
+    }
+    println!("{rounds} damaged lists, {sound} of them sound");
+    assert!(sound > rounds / 100 && sound < rounds);
+}
+
+/// Few rejected keys among many accepted ones, more than are put through the first table at once.
+#[test]
+fn lists_that_are_turned_round_are_exact() {
+    for (yes, no) in [(300_000_u64, 30_000_u64), (100_000, 99_000), (200_000, 1)] {
+        let list = ExactList::builder().seed(3_u64).build(0..yes, yes..yes + no).unwrap();
+        let wrong = (0..yes + no).filter(|&key| list.contains(&key) != (key < yes)).count();
+        assert_eq!(wrong, 0, "{yes} : {no}");
+    }
 }

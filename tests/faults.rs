@@ -111,14 +111,14 @@ impl<F: Adaptive> Run<F> {
         let dictionary = &self.guard.dictionary().inner;
         assert_eq!(self.guard.filter().len(), dictionary.len(), "{name}");
         assert_eq!(remote.len(), dictionary.len(), "{name}");
-        assert_eq!(self.guard.stats().addresses_in_question, 0, "{name}");
+        assert_eq!(self.guard.stats().in_question, 0, "{name}");
         (0..KEYS).for_each(|key| self.check(key));
         // And it works: every absent key gets through once at the most, but for what cannot be told apart.
         for key in 0..KEYS {
             let present = self.guard.dictionary().inner.contains_key(&key.to_le_bytes());
             assert_eq!(self.guard.get(&key).unwrap().is_some(), present, "{name}");
         }
-        assert_eq!(self.guard.stats().addresses_in_question, 0, "{name}");
+        assert_eq!(self.guard.stats().in_question, 0, "{name}");
         self.let_fail(ONE_IN);
     }
 

@@ -15,8 +15,8 @@ const DEFAULT_LOAD: f64 = 0.90;
 /// Loads that can be asked for.
 pub(crate) const LOADS: std::ops::RangeInclusive<f64> = 0.01..=0.99;
 
-/// More doublings than there are planes for.
-const MAX_DOUBLINGS: u32 = 8;
+/// More doublings than there are digits for.
+const MAX_DOUBLINGS: u32 = 9;
 
 /// Asks for a [`BinFilter`].
 ///

@@ -44,7 +44,7 @@ pub struct BinFilter<H = Xxh3> {
     hasher: H,
     capacity: usize,
     pub(super) load: f64,
-    /// How many times the table may still double. Each takes one plane from the tags.
+    /// How many times the table may still double. Each takes one digit from the tags.
     pub(super) doublings: u32,
 }
 
@@ -162,7 +162,7 @@ impl<H: KeyHasher> BinFilter<H> {
 
     /// Inserts even beyond capacity: with a higher rate, and if there is no bit left to grow by, more slowly.
     fn insert_anyway(&mut self, digest: Digest) {
-        if self.table.len >= self.capacity && self.table.shape().planes > 0 {
+        if self.table.len >= self.capacity && self.table.shape().after(1).is_some() {
             self.doublings = self.doublings.max(1);
             // Without memory to grow, the keys go on into the second level.
             let _ = self.grow();
@@ -188,7 +188,7 @@ impl Side {
         self.grown.as_ref().unwrap_or(&filter.table)
     }
 
-    /// The tags must have a plane to spare, which [`BinFilter::check_shapes`] and `doublings` see to.
+    /// The tags must have a digit to spare, which [`BinFilter::check_shapes`] and `doublings` see to.
     fn double<H>(&mut self, filter: &BinFilter<H>) -> Result<(), MergeError> {
         let table = self.table(filter);
         let slots = table.shape().after(1).map_or(0, |shape| shape.slots);

@@ -1,37 +1,45 @@
-//! A filter as the set of its fingerprints, for deltas between two states of it.
+//! A filter as the runs of equal fingerprints, for deltas between two states of it.
 
-use crate::KeyHasher;
+use crate::format::{HasRuns, RunItem, Runs};
+use crate::{Filter, KeyHasher};
 
 use super::filter::BinFilter;
 use super::line::Entry;
 
-impl<H: KeyHasher> BinFilter<H> {
-    /// All fingerprints as numbers, ascending: bin, class and tag.
-    pub(crate) fn fingerprints(&self) -> Vec<u64> {
+impl<H: KeyHasher> HasRuns for BinFilter<H> {
+    /// Fingerprints as numbers: bin, class and tag.
+    fn runs(&self) -> Option<Runs> {
         let bits = self.table.shape().entry_bits();
-        let mut numbers: Vec<u64> =
-            self.table.items().map(|(bin, Entry(entry))| bin << bits | u64::from(entry)).collect();
-        numbers.sort_unstable();
-        numbers
+        let numbers = self.table.items().map(|(bin, Entry(entry))| bin << bits | u64::from(entry));
+        let mut items: Vec<RunItem> = numbers.map(|place| RunItem { place, rest: 0, value: 0 }).collect();
+        items.sort_unstable_by_key(|item| item.place);
+        Some(Runs { bound: self.table.bins() << bits, bits: 0, counters: Vec::new(), items })
     }
 
-    /// One more than the largest number that a fingerprint can be.
-    pub(crate) fn fingerprint_bound(&self) -> u64 {
-        self.table.bins() << self.table.shape().entry_bits()
-    }
-
-    /// Removes and adds fingerprints, all below the bound. `false` if one is missing or there is no room for one; the filter is of no
-    /// use then.
-    pub(crate) fn change_fingerprints(&mut self, removed: &[u64], added: &[u64]) -> bool {
+    /// Removes and adds what is different.
+    fn with_runs(&self, runs: &Runs) -> Option<Self> {
         let bits = self.table.shape().entry_bits();
-        let parts = |number: u64| (number >> bits, Entry((number & ((1 << bits) - 1)) as u32));
-        let room =
-            self.table.len.saturating_sub(removed.len()) + added.len() <= crate::Filter::capacity(self);
-        let gone = removed
-            .iter()
-            .map(|&number| parts(number))
-            .all(|(bin, entry)| self.table.contains_entry(bin, entry) && self.table.remove_entry(bin, entry));
-        let mut added = added.iter().map(|&number| parts(number));
-        room && gone && added.all(|(bin, entry)| self.table.insert_entry(bin, entry).is_ok())
+        let parts = |item: RunItem| (item.place >> bits, Entry((item.place & ((1 << bits) - 1)) as u32));
+        if runs.items.len() > self.capacity() || runs.items.iter().any(|item| item.value != 0) {
+            return None;
+        }
+        let (mut filter, old) = (self.clone(), self.runs()?.items);
+        let mut removed = without(&old, &runs.items).into_iter().map(parts);
+        let gone = removed.all(|(bin, entry)| filter.table.remove_entry(bin, entry));
+        let mut added = without(&runs.items, &old).into_iter().map(parts);
+        (gone && added.all(|(bin, entry)| filter.table.insert_entry(bin, entry).is_ok())).then_some(filter)
     }
+}
+
+/// What is in the first of two ascending lists and not in the second, each as often as that.
+fn without(list: &[RunItem], other: &[RunItem]) -> Vec<RunItem> {
+    let mut other = other.iter().peekable();
+    let mut rest = Vec::new();
+    for &item in list {
+        while other.next_if(|next| next.place < item.place).is_some() {}
+        if other.next_if(|next| next.place == item.place).is_none() {
+            rest.push(item);
+        }
+    }
+    rest
 }

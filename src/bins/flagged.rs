@@ -9,6 +9,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use crate::bits::low_mask;
+
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
 use super::layout::{CentiCut, DefaultCut, MilliCut};
@@ -34,13 +36,6 @@ impl Items {
     /// The ranks of the items that are equal to this one.
     pub(super) fn equal(&self, entry: Entry) -> Range<usize> {
         self.0.partition_point(|&item| item < entry)..self.0.partition_point(|&item| item <= entry)
-    }
-
-    /// The ranks of the items of a class, whose tags have so many bits.
-    pub(super) fn of_class(&self, class: u32, tag_bits: u32) -> Range<usize> {
-        let class_of = |item: &Entry| item.0 >> tag_bits;
-        self.0.partition_point(|item| class_of(item) < class)
-            ..self.0.partition_point(|item| class_of(item) <= class)
     }
 
     /// The item of a rank.
@@ -145,6 +140,11 @@ impl Table {
     /// The class of an item.
     pub(crate) fn class(&self, entry: Entry) -> u32 {
         entry.0 >> self.shape().tag_bits()
+    }
+
+    /// The tag of an item.
+    pub(crate) fn tag(&self, entry: Entry) -> u64 {
+        u64::from(entry.0) & low_mask(self.shape().tag_bits())
     }
 
     /// Whether a flag of the bin is set.

@@ -1,4 +1,4 @@
-//! Whole tables: twice the columns, and two tables in one.
+//! Whole tables: twice the bins, and two tables in one.
 
 use crate::BuildError;
 use crate::bits::low_mask;
@@ -8,21 +8,19 @@ use super::next::{Next, Refused};
 use super::table::Table;
 
 impl Table {
-    /// The table with twice as many columns and one plane less, whose second level is made for so many keys. It must have a
-    /// plane to give up.
+    /// The table with twice as many bins and one digit of class and tag less, whose second level is made for so many keys. There
+    /// must be a cut for that.
     ///
-    /// The first plane is the next bit of the column: an item of bin b goes to bin 2b or 2b + 1, and what is left of it keeps
-    /// its order there.
+    /// The first digit of the class becomes the last of the bin, and the first of the tag the last of the class: an item of bin b
+    /// goes to bin 2b or 2b + 1, and what is left of it keeps its order there.
     pub(super) fn doubled(&self, keys: usize) -> Result<Self, BuildError> {
         let (bins, shape) = (2 * self.bins(), self.shape().after(1).unwrap_or(self.shape()));
-        debug_assert_ne!(shape, self.shape(), "there is no plane to give up");
+        debug_assert_ne!(shape, self.shape(), "there is no digit to give up");
         let mut doubled = Self::new(bins, shape, Next::for_keys(bins, shape, keys)?)?;
-        let (tag_bits, bytes) = (shape.tag_bits(), doubled.memory_bits() / 8);
+        let (digits, bytes) = (shape.entry_bits(), doubled.memory_bits() / 8);
         for (bin, Entry(entry)) in self.items() {
-            let half = entry >> tag_bits & 1;
-            let class = entry >> (tag_bits + 1);
-            let entry = Entry(class << tag_bits | entry & low_mask(tag_bits) as u32);
-            let inserted = doubled.insert_entry(2 * bin + u64::from(half), entry);
+            let rest = Entry(entry & low_mask(digits) as u32);
+            let inserted = doubled.insert_entry(2 * bin + u64::from(entry >> digits), rest);
             inserted.map_err(|Refused| BuildError::OutOfMemory { bytes })?;
         }
         Ok(doubled)

@@ -1,6 +1,6 @@
 //! How a line is cut into tags and metadata, and which cut meets a rate.
 //!
-//! A fingerprint is a column (the bin), a class and a tag. The more classes a line has, the fewer keys a query is compared
+//! A fingerprint is a bin, a class and a tag, the leading digits of one number. The more classes a line has, the fewer keys a query is compared
 //! with; the wider the tags, the fewer of them it takes for its own. Both cost room for slots:
 //!
 //! ```text
@@ -9,9 +9,8 @@
 //! ```
 //!
 //! Tags are B whole bytes, which are compared with one instruction for all slots, and P bits more, each of them in a
-//! *plane* with that bit of all slots, which costs two instructions. The bits of the planes are cut from the
-//! fraction of the column, the bytes and the class from the other half of the digest: so a table with planes can give one
-//! of them up and double its columns.
+//! *plane* with that bit of all slots, which costs two instructions. Of the digits behind the bin the class takes the first, then
+//! come the planes, then the bytes: so a table can double its bins and give up one digit, for which there is a narrower cut.
 
 use crate::BuildError;
 
@@ -113,7 +112,7 @@ pub(super) type MilliCut = Cut<40, 6, 1, 2>;
 /// Calls a macro with all cuts that are worth having, from the coarsest rate to the finest.
 ///
 /// Sixteen and 32 classes with tags of a byte serve 1/64 and 1/100 better than narrower tags would, which cannot be
-/// compared at once. From 64 classes on, tags get wider; each plane makes one more doubling possible. The last five are for
+/// compared at once. From 64 classes on, tags get wider; each digit makes one more doubling possible. The last five are for
 /// the second level, whose items have up to [`GROUP_BITS`] bits more than those that overflow.
 macro_rules! for_each_cut {
     ($then:ident) => {
@@ -168,11 +167,6 @@ impl Shape {
         8 * self.bytes + self.planes
     }
 
-    /// How many bits of the digest's lower half nothing is cut from, below those of the tag's bytes.
-    pub(super) fn rest_bits(self) -> u32 {
-        56 - 8 * self.bytes
-    }
-
     /// The width of class and tag.
     pub(crate) fn entry_bits(self) -> u32 {
         self.class_bits + self.tag_bits()
@@ -183,18 +177,17 @@ impl Shape {
         self.entry_bits() <= ENTRY_BITS && self.spare >= spare
     }
 
-    /// How often another key is taken for a stored one at this load, at most: each of the keys has the same column, class
+    /// How often another key is taken for a stored one at this load, at most: each of the keys has the same bin, class
     /// and tag with probability 1 in bins · classes · 2^tag bits.
     pub(crate) fn rate(self, load: f64) -> f64 {
         load * f64::from(self.slots) / 2_f64.powi(self.entry_bits() as i32)
     }
 
-    /// The cut with so many planes less, in a table of twice as many columns for each.
+    /// The cut with so many digits less, in a table of twice as many bins for each.
     pub(super) fn after(self, doublings: u32) -> Option<Self> {
-        let planes = self.planes.checked_sub(doublings)?;
-        CUTS.iter()
-            .copied()
-            .find(|cut| (cut.planes, cut.bytes, cut.class_bits) == (planes, self.bytes, self.class_bits))
+        let digits = self.entry_bits().checked_sub(doublings)?;
+        let fits = |cut: &&Self| (cut.entry_bits(), cut.class_bits) == (digits, self.class_bits);
+        CUTS.iter().find(fits).copied()
     }
 
     /// The cut with the most slots that meets a rate at this load after so many doublings.
@@ -242,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_to_grow_has_a_plane_for_each_doubling() {
-        for doublings in 0..=7 {
+    fn a_table_that_is_to_grow_has_a_digit_for_each_doubling() {
+        for doublings in 0..=8 {
             let cut = Shape::choose(1.0 / 256.0, 0.95, doublings).unwrap();
-            assert_eq!((cut.planes, cut.class_bits), (doublings, 6));
+            assert_eq!((cut.tag_bits(), cut.class_bits), (8 + doublings, 6));
             assert_eq!(cut.after(doublings).unwrap().slots, 49);
         }
-        assert!(Shape::choose(1.0 / 256.0, 0.95, 8).is_err());
+        assert!(Shape::choose(1.0 / 256.0, 0.95, 9).is_err());
     }
 }

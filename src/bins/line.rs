@@ -18,32 +18,20 @@ use super::machine::{Machine, Search};
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(super) [u8; 64]);
 
-/// What a line stores of a key, with the class on top: the bits of a digest that class, bytes and planes are cut from.
+/// The digits of a key's number behind its bin. A line stores the first of them:
 ///
 /// ```text
-/// bit 63      58    56      48      40          16        0
-///     | class |     | byte 0 | byte 1 |         | planes |
+/// bit 63                                          0
+///     | class | planes | byte 0 | byte 1 | …      |
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint(pub(super) u64);
 
-/// Class and tag without gaps, the class on top. Items of a bin are ordered by this.
+/// Class and tag as a number, the class on top: the digits that a line stores. Items of a bin are ordered by this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(pub(super) u32);
 
-/// The bit where the first byte of a tag begins in a fingerprint; the second one is below it.
-const BYTE_AT: u32 = 48;
-
-/// The planes of a fingerprint: the first of them is the highest of so many bits.
-const PLANE_BITS: u32 = 16;
-
 impl Fingerprint {
-    /// What a line stores of the key with this half of the digest and this fraction of its column.
-    #[inline(always)]
-    pub(super) fn new(lo: u64, fraction: u64) -> Self {
-        Self(lo & !low_mask(PLANE_BITS) | fraction >> (64 - PLANE_BITS))
-    }
-
     #[inline(always)]
     pub(super) fn class<L: Layout>(self) -> usize {
         (self.0 >> (64 - L::CLASS_BITS)) as usize
@@ -51,49 +39,33 @@ impl Fingerprint {
 
     /// The `column`-th byte of the tag.
     #[inline(always)]
-    fn byte(self, column: u32) -> u8 {
-        (self.0 >> (BYTE_AT - 8 * column)) as u8
+    fn byte<L: Layout>(self, column: u32) -> u8 {
+        (self.0 >> (64 - L::CLASS_BITS - L::PLANES - 8 * (column + 1))) as u8
     }
 
     /// The `plane`-th further bit of the tag.
     #[inline(always)]
-    fn bit(self, plane: u32) -> u64 {
-        self.0 >> (PLANE_BITS - 1 - plane) & 1
+    fn bit<L: Layout>(self, plane: u32) -> u64 {
+        self.0 >> (63 - L::CLASS_BITS - plane) & 1
     }
 
     /// The same bit 64 times.
     #[inline(always)]
-    fn bits(self, plane: u32) -> u64 {
-        ((self.0 << (64 - PLANE_BITS + plane)).cast_signed() >> 63).cast_unsigned()
-    }
-
-    /// The further bits of the tag, the first of them the most significant.
-    #[inline(always)]
-    fn planes<L: Layout>(self) -> u64 {
-        (self.0 & low_mask(PLANE_BITS)) >> (PLANE_BITS - L::PLANES)
+    fn bits<L: Layout>(self, plane: u32) -> u64 {
+        ((self.0 << (L::CLASS_BITS + plane)).cast_signed() >> 63).cast_unsigned()
     }
 
     #[inline(always)]
     pub(super) fn entry<L: Layout>(self) -> Entry {
-        let mut entry = (self.class::<L>() as u64) << L::PLANES | self.planes::<L>();
-        for column in 0..L::BYTES {
-            entry = entry << 8 | u64::from(self.byte(column));
-        }
-        Entry(entry as u32)
+        Entry((self.0 >> (64 - L::CLASS_BITS - L::TAG_BITS)) as u32)
     }
 }
 
 impl Entry {
-    /// A fingerprint with this class and tag, and zeros elsewhere.
+    /// A fingerprint with this class and tag, and zeros behind them.
     #[inline(always)]
     pub(super) fn fingerprint<L: Layout>(self) -> Fingerprint {
-        let entry = u64::from(self.0);
-        let mut word = entry >> L::TAG_BITS << (64 - L::CLASS_BITS);
-        word |= (entry >> (8 * L::BYTES) & low_mask(L::PLANES)) << (PLANE_BITS - L::PLANES);
-        for column in 0..L::BYTES {
-            word |= (entry >> (8 * (L::BYTES - 1 - column)) & 0xff) << (BYTE_AT - 8 * column);
-        }
-        Fingerprint(word)
+        Fingerprint(u64::from(self.0) << (64 - L::CLASS_BITS - L::TAG_BITS))
     }
 }
 
@@ -264,13 +236,13 @@ impl Line {
     /// Which slots of a run hold the tag.
     #[inline(always)]
     pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, print: Fingerprint, run: Run) -> u64 {
-        let mut matches = machine.equal(self, 0, print.byte(0), run);
+        let mut matches = machine.equal(self, 0, print.byte::<L>(0), run);
         if L::BYTES == 2 {
-            matches &= machine.equal(self, L::SLOTS, print.byte(1), run);
+            matches &= machine.equal(self, L::SLOTS, print.byte::<L>(1), run);
         }
         let mut plane = 0;
         while plane < L::PLANES {
-            matches &= !(self.plane_and_above::<L>(plane) ^ print.bits(plane));
+            matches &= !(self.plane_and_above::<L>(plane) ^ print.bits::<L>(plane));
             plane += 1;
         }
         matches
@@ -315,14 +287,14 @@ impl Line {
         let (mut less, mut equal) = (0, run.slots());
         let mut plane = 0;
         while plane < L::PLANES {
-            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bits(plane));
+            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bits::<L>(plane));
             less |= equal & wanted & !stored;
             equal &= !(stored ^ wanted);
             plane += 1;
         }
         let mut column = 0;
         while column < L::BYTES {
-            let (byte, first) = (print.byte(column), column * L::SLOTS);
+            let (byte, first) = (print.byte::<L>(column), column * L::SLOTS);
             less |= equal & machine.less(self, first, byte, run);
             equal &= machine.equal(self, first, byte, run);
             column += 1;
@@ -392,7 +364,7 @@ impl Line {
         while plane < L::PLANES {
             let bits = &mut meta.planes[plane as usize];
             let above = *bits & u64::MAX << at;
-            *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | print.bit(plane) << at;
+            *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | print.bit::<L>(plane) << at;
             plane += 1;
         }
         // The borders behind the run move up. A new run begins at the one that they had in common, which stays.
@@ -403,7 +375,7 @@ impl Line {
         let mut column = 0;
         while column < L::BYTES {
             let first = column * L::SLOTS;
-            machine.open(self, first + at, first + L::SLOTS, print.byte(column));
+            machine.open(self, first + at, first + L::SLOTS, print.byte::<L>(column));
             column += 1;
         }
         self.set_meta::<L>(meta);

@@ -49,12 +49,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place in a bin of a key of this class, given in the highest bits, whose tag is cut from the beginning of a fraction.
-    /// First its bytes, then its planes: so no bit of the digest itself is in the tag. For cuts of the first level, of which none
-    /// has two bytes and planes.
+    /// The place in a bin of a key whose number goes on with these digits behind the bin: first the class, then the tag.
     #[inline(always)]
-    pub(crate) fn with_tag_of(bin: u64, class: u64, fraction: u64) -> Self {
-        Self { bin, print: Fingerprint::new(class | fraction >> 8, fraction << 8) }
+    pub(crate) fn new(bin: u64, digits: u64) -> Self {
+        Self { bin, print: Fingerprint(digits) }
     }
 
     /// The class, as one of so many bits.
@@ -77,7 +75,7 @@ impl Place {
 }
 
 impl Table {
-    /// The most bins: their numbers leave room for the fraction's bits and the second level's entries.
+    /// The most bins: of 64 digits, their numbers leave 24 for class and tag, which have 22 at most.
     pub(crate) const MAX_BINS: u64 = 1 << 40;
 
     /// An empty table.
@@ -175,11 +173,11 @@ impl Table {
     }
 
     /// Where a key belongs: the upper half of its digest times the number of bins is a fixed-point number, whose integer part
-    /// is the bin; class and tag are cut from the lower half and, for planes, from the fraction.
+    /// is the bin; class and tag are the first digits of the fraction.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
         let product = u128::from(digest.hi) * u128::from(self.bins);
-        Place { bin: (product >> 64) as u64, print: Fingerprint::new(digest.lo, product as u64) }
+        Place::new((product >> 64) as u64, product as u64)
     }
 
     #[inline(always)]

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::coding::Extension;
+use crate::coding::{Extension, Extensions, Letters};
+use crate::format::{Decoder, Encoder, FormatError, in_range, unsound};
 use crate::values::{Entry, Layout, SideStore};
 use crate::{InvariantError, error::ensure};
 
@@ -138,6 +139,40 @@ impl Values {
             self.deep.remove(&(bin, rank));
         }
         self.deep.extend(values[split..].iter().map(|&(rank, value)| ((bin, rank), value)));
+    }
+
+    /// Writes the records as the side store has them, and three words for each of those beyond: bin, rank, number (in the order
+    /// '', 0, 1, 00, …).
+    pub(crate) fn encode(&self, bins: u64, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        self.side.encode(bins as usize, encoder)?;
+        let numbers = |(&(bin, rank), &value): (&(u64, usize), &Extension)| {
+            [bin, rank as u64, Extensions::number(value)]
+        };
+        let deep: Vec<u64> = self.deep.iter().flat_map(numbers).collect();
+        encoder.words(&[self.deep.len() as u64])?;
+        Ok(encoder.words(&deep)?)
+    }
+
+    /// Reads the extensions of bins of this many slots.
+    pub(crate) fn decode(decoder: &mut Decoder<'_>, bins: u64, slots: u32) -> Result<Self, FormatError> {
+        let mut values = Self::new(slots);
+        values.side = SideStore::decode(decoder, *values.side.layout(), bins as usize, |_| 0)?;
+        let [deep] = decoder.counts(["extensions beyond the records"])?;
+        let words = decoder.words(3 * deep)?;
+        let (deep, _) = words.as_chunks::<3>();
+        if !deep.is_sorted_by(|one, other| one[..2] < other[..2]) {
+            return Err(unsound("the extensions are not in order"));
+        }
+        for &[bin, rank, number] in deep {
+            let bin = in_range("the bin of an extension", bin, 0..=bins - 1)?;
+            let rank = in_range("a rank", rank, values.ranks.into()..=u32::MAX.into())?;
+            let value = Extensions::letter(number).filter(|&value| value != Extension::default());
+            let value = value.ok_or(FormatError::BadNumber { name: "an extension", value: number })?;
+            values.deep.insert((bin, rank), value);
+        }
+        let near: usize = values.side.blocks().map(|bin| values.near(bin as u64).count_ones() as usize).sum();
+        values.adapted = near + values.deep.len();
+        Ok(values)
     }
 
     /// All extensions that are not empty, as bin, rank and extension, in order.

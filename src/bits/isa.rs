@@ -31,7 +31,7 @@ pub enum Isa {
     Neon,
     /// x86-64 with AVX2, BMI1, BMI2, POPCNT and LZCNT (Haswell, Zen and later).
     Avx2,
-    /// The same with AVX-512 F, BW, VL and VBMI (Ice Lake, Zen 4 and later).
+    /// The same with AVX-512 F, BW, DQ, VL and VBMI (Ice Lake, Zen 4 and later).
     Avx512,
 }
 
@@ -163,7 +163,7 @@ fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512vbmi")
+    has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl") && has!("avx512vbmi")
 }
 
 #[cfg(not(target_arch = "x86_64"))]

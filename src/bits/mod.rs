@@ -5,7 +5,6 @@ mod bit_string;
 mod isa;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon", target_endian = "little"))]
 pub(crate) mod neon;
-mod number_map;
 mod packed;
 mod prefetch;
 mod region;
@@ -16,7 +15,6 @@ pub(crate) mod word;
 pub(crate) use aligned::{AlignedWords, LINE};
 pub(crate) use bit_string::BitString;
 pub use isa::{Isa, IsaError};
-pub(crate) use number_map::NumberMap;
 pub(crate) use packed::PackedSlots;
 pub(crate) use prefetch::prefetch;
 pub use region::Region;

@@ -195,6 +195,20 @@ impl BackYard {
         self.homes(quotient).into_iter().map(keys).sum::<usize>() + in_heap
     }
 
+    /// The places of a quotient's keys, with a digest of which as much is stored as of the key's.
+    pub(super) fn places_of(&self, quotient: u64) -> Vec<(YardPlace, Digest)> {
+        let low = (1 << HEAD_BITS) - 1;
+        let in_bucket = move |home: Home| {
+            let places = self.buckets()[home.bucket].iter().enumerate();
+            let taken = places.filter(move |&(_, &place)| place != 0 && place & low == home.head);
+            taken.map(move |(place, &word)| (home.bucket * PLACES + place, word >> HEAD_BITS))
+        };
+        let heap = self.heap.iter().enumerate().filter(|&(_, &(home, tag))| tag != 0 && home == quotient);
+        let in_heap = heap.map(|(place, &(_, tag))| (self.places() + place, tag));
+        let all = self.homes(quotient).into_iter().flat_map(in_bucket).chain(in_heap);
+        all.map(|(place, tag)| (YardPlace(place), Digest { hi: 0, lo: tag << HEAD_BITS })).collect()
+    }
+
     /// A free place for a key of this quotient in one of its buckets.
     fn free_place(&self, quotient: u64) -> Option<YardPlace> {
         let free = |home: Home| self.buckets()[home.bucket].iter().filter(|&&place| place == 0).count();

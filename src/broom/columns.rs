@@ -188,6 +188,11 @@ impl Bins {
         1 << (64 - UNUSED_BITS - STRATUM_BITS - class_bits - tag_bits).min(CLASS_AT - class_bits)
     }
 
+    /// The bits of a tag.
+    pub(super) fn tag_bits(self) -> u32 {
+        self.tag_bits
+    }
+
     /// The bin and the class of a quotient.
     pub(super) fn split(self, quotient: u64) -> (u64, u32) {
         (quotient >> self.class_bits, (quotient & ((1 << self.class_bits) - 1)) as u32)
@@ -198,16 +203,9 @@ impl Bins {
         bin << self.class_bits | class
     }
 
-    /// The place in a bin of a key of this class, given in the highest bits, whose tag is the beginning of what follows.
-    #[cfg_attr(
-        not(test),
-        expect(clippy::unused_self, reason = "lines take no more of what follows than their tags")
-    )]
-    #[inline(always)]
-    pub(super) fn place_of(self, bin: u64, class: u64, following: u64) -> bins::Place {
-        #[cfg(test)]
-        let following = following & !(u64::MAX >> self.tag_bits);
-        bins::Place::with_tag_of(bin, class, following)
+    /// The place of a key of this class of a bin with this tag.
+    pub(super) fn place_of(self, bin: u64, class: u64, tag: u64) -> bins::Place {
+        bins::Place::new(bin, (class << self.tag_bits | tag) << (64 - self.class_bits - self.tag_bits))
     }
 }
 
@@ -235,8 +233,9 @@ impl Columns for Bins {
 
     #[inline(always)]
     fn place(self, Cut { whole, fraction }: Cut) -> bins::Place {
-        let class = fraction & !(u64::MAX >> self.class_bits);
-        self.place_of(whole, class, fraction << self.class_bits)
+        #[cfg(test)]
+        let fraction = fraction & !(u64::MAX >> (self.class_bits + self.tag_bits));
+        bins::Place::new(whole, fraction)
     }
 
     #[inline(always)]

@@ -1,19 +1,21 @@
 //! The broom filter's verbs, on whichever ground.
 
-use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
+use std::ops::RangeInclusive;
+
+use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote};
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FullError, Growable, InvariantError, Key, KeyHasher, Remote,
-    Resync,
+    AdaptiveError, Authority, BuildError, Change, Digest, FullError, Growable, InvariantError, Key,
+    KeyHasher, Remote, Settled,
 };
 
+use super::addresses;
 use super::builder::Blueprint;
 use super::columns::Columns;
 use super::filter::BroomLevels;
 use super::fingerprint::Fingerprint;
 use super::ground::{Ground, Levels, NoMemory, PlaceOn};
-use super::growth::Leftovers;
 use super::lists::Outcome;
-use super::local::{Local, address};
+use super::local::Local;
 use super::transaction::atomically;
 
 /// A broom filter on a ground; see [`BroomFilter`](super::BroomFilter).
@@ -25,10 +27,6 @@ pub(super) struct Core<G: Ground, H> {
     pub(super) growable: bool,
     pub(super) adaptations: u64,
     pub(super) growths: u64,
-    /// The last generation of addresses that was written under.
-    pub(super) generations: u16,
-    /// Lists in the remote that are not the filter's any more.
-    pub(super) leftovers: Option<Leftovers>,
 }
 
 impl<G: Ground, H: KeyHasher> Core<G, H> {
@@ -40,8 +38,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         phase: u64,
     ) -> Result<Self, BuildError> {
         let local = Local::new(blueprint, capacity, hasher, phase)?;
-        let (generations, leftovers) = (0, None);
-        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0, generations, leftovers })
+        Ok(Self { local, blueprint, capacity, growable, adaptations: 0, growths: 0 })
     }
 
     /// An empty filter of this capacity, with hash functions that were never used.
@@ -88,12 +85,13 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         let digest = self.digest(key);
         if self.len() < self.capacity {
             let place = self.place(digest);
-            let (columns, generation) = (self.local.functions.columns(), self.local.generation);
+            let (half, columns) = (self.local.half, self.local.functions.columns());
+            let function = self.local.functions.number_of(digest);
             let mut written = Ok(());
             // The ground asks before it changes, in the middle of the one look at it.
             let push = || {
-                let address = address(generation, columns.quotient(place));
-                written = remote.apply(&[Change::Push { address, key }]);
+                let address = addresses::first(half, columns, columns.quotient(place)) | function & 1;
+                written = remote.apply(&[Change::Insert { address, key }]);
                 written.is_ok()
             };
             match self.local.ground.insert_fresh(place, push) {
@@ -115,9 +113,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         remote: &mut R,
     ) -> Outcome<bool, R> {
         let (place, mut written) = (self.place(digest), Ok(()));
-        let address = self.local.address(self.local.functions.columns().quotient(place));
+        let address = self.local.address(&self.local.fingerprint(digest));
         let mut push = || {
-            written = remote.apply(&[Change::Push { address, key }]);
+            written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         };
         if self.local.ground.insert_fresh_by_pointer(place, &mut push) {
@@ -139,9 +137,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             return Err(self.full().into());
         }
         // Nothing stands in the way: the remote is written, not read.
-        let (address, mut written) = (self.local.address(fingerprint.quotient()), Ok(()));
+        let (address, mut written) = (self.local.address(&fingerprint), Ok(()));
         let inserted = self.local.ground.insert_bare(&fingerprint, || {
-            written = remote.apply(&[Change::Push { address, key }]);
+            written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         });
         inserted.map_err(|NoMemory| self.local.out_of_memory())?;
@@ -167,7 +165,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         let full = self.full();
         atomically(&mut self.local, remote, |steps| {
             if steps.local.ground.find(fingerprint).is_some() {
-                let list = steps.list(fingerprint.quotient())?;
+                let list = steps.list_but(fingerprint.quotient(), Some(key))?;
                 if list.iter().any(|stored| stored.key == key) {
                     return Ok(false);
                 }
@@ -291,10 +289,15 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
             if self.local.ground.find(&fingerprint).is_none() {
                 return Ok(false);
             }
-            let list = self.local.list(fingerprint.quotient(), remote)?;
-            let Some(rank) = list.iter().position(|stored| stored.key == key) else { return Ok(false) };
-            let (address, site) = (self.local.address(fingerprint.quotient()), G::site(list[rank].spot));
-            remote.apply(&[Change::Remove { address, rank, key }]).map_err(AdaptiveError::Remote)?;
+            let home = self.local.home_of(fingerprint.quotient(), Some(key), remote)?;
+            let stored = home.stored.iter().find(|stored| stored.key == key);
+            if stored.is_none() && home.homeless.iter().all(|(homeless, _)| homeless != key) {
+                return Ok(false);
+            }
+            let address = self.local.address(&fingerprint);
+            remote.apply(&[Change::Remove { address, key }]).map_err(AdaptiveError::Remote)?;
+            // The filter may never have heard of it, though its row was there.
+            let Some(site) = stored.map(|stored| G::site(stored.spot)) else { return Ok(false) };
             let bits = self.local.ground.take(&fingerprint, site);
             self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
             Ok(true)
@@ -342,27 +345,29 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
     /// Repairs are forgotten with the hash functions that they were made under.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let empty = self.emptied().map_err(|_| self.local.out_of_memory())?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
-        (self.local, self.generations, self.leftovers) = (empty.local, empty.generations, None);
+        clear_remote(remote)?;
+        self.local = empty.local;
         Ok(())
     }
 
-    /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
+    /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         self.local.verify_remote(remote)
     }
 
-    fn resync<R: Remote>(
+    /// Pairs that are not at their keys' addresses move there. Whoever drives a filter that moves keys settles all addresses of
+    /// the group that failed.
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        let full = self.full();
-        atomically(&mut self.local, remote, |steps| steps.resync(addresses, full))
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        self.settle_range(addresses, authority, remote)
     }
 
-    fn address_of(&self, digest: Digest) -> Option<u64> {
-        Some(self.local.address(self.local.functions.columns().quotient(self.place(digest))))
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        Some(self.local.home(digest))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {

@@ -1,11 +1,13 @@
 //! Where fingerprints go that the primary level cannot take.
 
+use crate::bits::BitString;
 use crate::quotient::Table;
 use crate::{BuildError, InvariantError, error::ensure};
 
 use super::adaptivity::Adaptivity;
 use super::backyard::{BackYard, YardSize};
-use super::fingerprint::Remainders;
+use super::fingerprint::{Baseline, Fingerprint, Remainders};
+use super::on_quotients::Spot;
 use super::secondary::Secondary;
 
 /// Everything beyond the primary level. It knows the quotients of its keys, as the primary table does.
@@ -47,6 +49,28 @@ impl Elsewhere {
         match self {
             Self::Secondary(secondary) => secondary.count(quotient),
             Self::BackYard(yard) => yard.count(quotient),
+        }
+    }
+
+    /// The fingerprints of a quotient.
+    pub(super) fn items_of(&self, quotient: u64) -> Vec<(Spot, Fingerprint)> {
+        let empty = |remainder| Baseline { quotient, remainder, rest: 0 };
+        match self {
+            Self::Secondary(secondary) => secondary
+                .items_of(quotient)
+                .into_iter()
+                .map(|(slot, remainder, string)| {
+                    (Spot::Secondary(slot), Fingerprint::of_item(empty(remainder), string))
+                })
+                .collect(),
+            Self::BackYard(yard) => yard
+                .places_of(quotient)
+                .into_iter()
+                .map(|(place, digest)| {
+                    let item = Fingerprint::of_item(empty(0), BitString::EMPTY);
+                    (Spot::BackYard(place), Fingerprint { digest, ..item })
+                })
+                .collect(),
         }
     }
 

@@ -1,10 +1,13 @@
 //! The broom filter, whichever its ground.
 
+use std::ops::RangeInclusive;
+
 use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote, Resync, Xxh3,
+    AdaptiveError, Authority, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote,
+    Settled, Xxh3,
 };
 
 use super::builder::BroomFilterBuilder;
@@ -34,9 +37,9 @@ use super::persist;
 /// |---|---|---|
 /// | `insert` | none, nearly always; if the key needs adaptivity bits, what `adapt` reads | 1 |
 /// | `remove` | 1 | 1 |
-/// | `adapt` | 1; beyond the budget some 40 more (rate 1/256), for the keys that it carries to a fresh hash function | 1 |
+/// | `adapt` | 1; beyond the budget one of 128 addresses more, for the keys that it carries to a fresh hash function | 1 |
 ///
-/// Every list that is read is checked against what is stored: its keys, no others, none missing.
+/// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
 ///
 /// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. Unless it is
 /// [asked](BroomFilterBuilder::ground) for bins, it stands on quotient tables.
@@ -287,21 +290,23 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         on_ground!(&mut self.on, filter => filter.clear(remote))
     }
 
-    /// Lists of other generations, which a growth that failed has left behind, are no disagreement.
+    /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_ground!(&self.on, filter => filter.verify_remote(remote))
     }
 
-    fn resync<R: Remote>(
+    /// Pairs that are not at their keys' addresses move there. Settle all addresses that a failed group has named.
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.resync(addresses, remote))
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => filter.settle(addresses, authority, remote))
     }
 
-    fn address_of(&self, digest: Digest) -> Option<u64> {
-        on_ground!(&self.on, filter => filter.address_of(digest))
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        on_ground!(&self.on, filter => filter.home(digest))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -317,9 +322,9 @@ impl<H: KeyHasher> Growable for BroomFilter<H> {
     /// Every key goes to hash functions that were never used, so a repaired false positive is a stranger to all of
     /// them.
     ///
-    /// Reads every list once and pushes every key once, in groups of a few hundred, then removes the old lists. If the
-    /// remote fails in between, lists of another generation stay behind in it; they are in nobody's way, and the next
-    /// growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
+    /// Reads every key once and writes it once at its new address, in groups of a few hundred, then removes the old pairs. If the
+    /// remote fails in between, pairs stay behind that are not at their keys' addresses; every read passes over them, and the
+    /// next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_ground!(&mut self.on, filter => filter.grow(remote))
     }

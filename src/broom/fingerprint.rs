@@ -51,6 +51,11 @@ impl Fingerprint {
         self.baseline.quotient
     }
 
+    /// What is stored of a key that nobody knows.
+    pub(super) fn of_item(baseline: Baseline, tail: BitString) -> Self {
+        Self { digest: Digest { hi: 0, lo: 0 }, function: 0, baseline, stratum: 0, tail }
+    }
+
     /// The step in which the frontier passes the key.
     pub(super) fn step(&self) -> Step {
         Step { stratum: self.stratum, quotient: self.baseline.quotient }

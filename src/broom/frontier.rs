@@ -4,7 +4,7 @@
 //! The paper lets the frontier walk the keys in any fixed order that the remote can walk, and says that a key
 //! has been carried if it is not greater than the frontier. Here the order is that of the strata, classes and
 //! [columns](super::columns) **under the function that is being left**. So each of its steps concerns one address of the remote, which
-//! it comes to four times in a phase; and on which side of the frontier a key is follows from its hash, so a query knows it
+//! it comes to four times in a phase, and steps that follow each other concern [addresses](super::addresses) that do; and on which side of the frontier a key is follows from its hash, so a query knows it
 //! without asking anybody.
 //!
 //! An address may have keys of both functions. When the frontier comes to it, the keys found there whose *old* quotient and
@@ -21,7 +21,7 @@ use crate::{KeyHasher, Remote};
 
 use super::functions::{Step, Which};
 use super::ground::Ground;
-use super::lists::Outcome;
+use super::lists::{Outcome, StoredOn};
 use super::transaction::Transaction;
 
 /// Keys that are carried, ghosts included, beyond one for each new bit.
@@ -33,6 +33,9 @@ const EXAMINED: usize = 6;
 
 /// Empty addresses that are passed for each key that is to be carried, so that a nearly empty table is crossed in time.
 const PASSED: u64 = 64;
+
+/// Steps whose addresses are read at once: about as many as a repair makes.
+const AHEAD: u64 = 64;
 
 /// What one step had.
 struct Passed {
@@ -51,7 +54,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// Carries the next keys to the new function, up to so many. Returns how many were carried.
     ///
-    /// Reads at most [`EXAMINED`] lists for each of them, and one more for every key that collides under its new function.
+    /// Reads a range for every [`AHEAD`] steps, and one more for every key that collides under its new function.
     pub(super) fn advance(&mut self, most: usize) -> Outcome<usize, R> {
         #[cfg(test)]
         if !self.local.switches.frontier {
@@ -75,23 +78,37 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         let here = self.local.functions.step(step);
         let (Step { quotient, .. }, old) = (here, self.local.functions.number(Which::Old));
         let ghosts = self.kill_ghosts(here, old);
-        let list = if self.local.ground.stored_at(quotient) > 0 { self.list(quotient)? } else { Vec::new() };
-        let leaves = |rank: &usize| {
-            let fingerprint = &list[*rank].fingerprint;
-            (fingerprint.function, fingerprint.step()) == (old, here)
+        let list = if self.local.ground.stored_at(quotient) > 0 {
+            self.look_ahead(step)?;
+            self.list(quotient)?
+        } else {
+            Vec::new()
         };
-        let leaving: Vec<usize> = (0..list.len()).filter(leaves).collect();
-        // The last one first, so that the ranks of the others stay.
-        for &rank in leaving.iter().rev() {
-            self.take(&list[rank], rank);
+        if list.len() < self.local.ground.stored_at(quotient) {
+            // What has no key cannot be carried, and must not be left behind.
+            return Err(self.local.inconsistent(quotient, list.len()));
         }
+        let leaves =
+            |stored: &&StoredOn<G>| (stored.fingerprint.function, stored.fingerprint.step()) == (old, here);
+        let leaving: Vec<&StoredOn<G>> = list.iter().filter(leaves).collect();
+        leaving.iter().for_each(|stored| self.take(stored));
         // From here on they are new: the side of the frontier says so, to everyone.
         self.step_over(step);
-        for &rank in &leaving {
-            let fingerprint = self.local.fingerprint(list[rank].fingerprint.digest);
-            self.place(&fingerprint, &list[rank].key)?;
+        for stored in &leaving {
+            let fingerprint = self.local.fingerprint(stored.fingerprint.digest);
+            self.place(&fingerprint, &stored.key)?;
         }
         Ok(Passed { carried: ghosts + leaving.len(), examined: list.len() })
+    }
+
+    /// Reads the addresses of the next steps at once, which follow each other, unless that was done.
+    fn look_ahead(&mut self, step: u64) -> Outcome<(), R> {
+        let here = self.local.addresses(self.local.functions.step(step).quotient);
+        if self.has_ahead(&here) {
+            return Ok(());
+        }
+        let last = (*self.local.all_addresses().end()).min(here.end() + 2 * (AHEAD - 1));
+        self.read_ahead(*here.start()..=last)
     }
 
     /// Sets the frontier behind a step; behind the last one a new phase begins.

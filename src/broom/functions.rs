@@ -159,6 +159,12 @@ impl<C: Columns, H: KeyHasher> Functions<C, H> {
         if self.columns.turn(old) < self.next { Which::New } else { Which::Old }
     }
 
+    /// The number of the function that a key uses.
+    #[inline(always)]
+    pub(super) fn number_of(&self, digest: Digest) -> u64 {
+        self.phase + u64::from(self.columns.turn(self.columns.cut(self.old.high(digest))) < self.next)
+    }
+
     /// Quotient and string of a key under one of the functions.
     pub(super) fn string(&self, digest: Digest, which: Which) -> (u64, HashString<'_, H>) {
         let function = match which {

@@ -105,11 +105,14 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
     /// How many stored fingerprints are prefixes of this one: more than one if keys have the same digest.
     fn count_matches(&self, key: &Fingerprint) -> usize;
 
-    /// Where these keys of one quotient are stored, if each of them has a fingerprint that no other one claims.
-    fn claim_all(&self, keys: &[Fingerprint]) -> Option<Vec<Self::Spot>> {
+    /// Where these keys of one quotient are stored, those that have a fingerprint which none before has claimed.
+    fn claim_all(&self, keys: &[Fingerprint]) -> Vec<Option<Self::Spot>> {
         let mut claims = Claims::new();
         keys.iter().map(|key| claims.claim(self, key)).collect()
     }
+
+    /// All fingerprints of a quotient: where they stand, and what a key would be whose hash ended with its fingerprint.
+    fn items_of(&self, quotient: u64) -> Vec<(Self::Spot, Fingerprint)>;
 
     /// How many keys of a quotient are stored.
     fn stored_at(&self, quotient: u64) -> usize;

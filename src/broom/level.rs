@@ -107,6 +107,21 @@ impl Level {
         })
     }
 
+    /// The fingerprints of a quotient: slot, remainder, its rest and adaptivity bits.
+    pub(super) fn items_of(&self, quotient: u64) -> Vec<(u64, u64, u64, BitString)> {
+        let slots = self.table.run(quotient).into_iter().flat_map(|run| run.slots());
+        let item = |slot| {
+            let (remainder, rest, string) = self.stored(slot);
+            (slot, remainder, rest, string)
+        };
+        slots.map(item).collect()
+    }
+
+    /// The slots of the fingerprints with this baseline.
+    pub(super) fn slots_of(&self, baseline: Baseline) -> Vec<u64> {
+        self.collisions(baseline).collect()
+    }
+
     /// The slot whose fingerprint is a prefix of the query. There is at most one.
     pub(super) fn find(&self, baseline: Baseline, query: BitString) -> Option<u64> {
         self.collisions(baseline).find(|&slot| self.string(slot).is_prefix_of(query))

@@ -1,12 +1,12 @@
-//! What the remote says, and whether it can be so.
+//! What the remote says of a quotient, and how it goes with what the filter has there.
 //!
-//! The list of an address must hold exactly the keys that the filter has there: each at home at the address, each
-//! matched by a stored fingerprint that no other one is matched by, and as many as there are fingerprints. The
-//! filter knows all of that of itself, whatever level its keys are on, so a list that lacks a key, has one too many or
-//! has another one is noticed, but for a stranger whose hash begins with the fingerprint of the key that it replaces.
+//! Keys and fingerprints are *paired* so that each key has a fingerprint of its own that is a prefix of its hash. Since no
+//! fingerprint is a prefix of another, a key has at most one to be paired with, whatever the order. A key that is left over has
+//! no fingerprint: its row was written by an operation that failed, or another key has taken its place in the pairing, which is as
+//! good. A fingerprint that is left over has lost its row: nobody knows whose it is.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::{AdaptiveError, KeyHasher, Remote};
 
@@ -14,12 +14,12 @@ use super::fingerprint::Fingerprint;
 use super::ground::Ground;
 use super::local::Local;
 
-/// The keys of one address.
-pub(super) type List = Vec<Vec<u8>>;
+/// Pairs of the remote.
+pub(super) type Pairs = Vec<(u64, Vec<u8>)>;
 
 pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
-/// A key of a list, and where the filter has it.
+/// A key that the filter has, and where.
 #[derive(Debug, Clone)]
 pub(super) struct Stored<S> {
     pub(super) key: Vec<u8>,
@@ -30,18 +30,25 @@ pub(super) struct Stored<S> {
 /// A key that a ground has.
 pub(super) type StoredOn<G> = Stored<<G as Ground>::Spot>;
 
+/// The keys of a quotient.
+#[derive(Debug)]
+pub(super) struct Home<S> {
+    pub(super) stored: Vec<Stored<S>>,
+    /// Those without a fingerprint.
+    pub(super) homeless: Vec<(Vec<u8>, Fingerprint)>,
+}
+
 /// Which stored fingerprints keys were found for.
 #[derive(Debug)]
 pub(super) struct Claims<S> {
     /// By spot: how many keys claimed it. More than one only if they have the same digest, and stand in as many spots, of
     /// which a search finds the first.
     owners: BTreeMap<S, usize>,
-    total: usize,
 }
 
 impl<S: Copy + Ord> Claims<S> {
     pub(super) fn new() -> Self {
-        Self { owners: BTreeMap::new(), total: 0 }
+        Self { owners: BTreeMap::new() }
     }
 
     /// Where the filter has the key of this fingerprint; `None` if nowhere, or if that is another key's place.
@@ -52,109 +59,94 @@ impl<S: Copy + Ord> Claims<S> {
             return None;
         }
         *owners += 1;
-        self.total += 1;
         Some(spot)
     }
-
-    /// For how many fingerprints a key was found.
-    pub(super) fn total(&self) -> usize {
-        self.total
-    }
 }
 
-/// Whether a list has a key twice.
-fn has_twice(keys: &[Vec<u8>]) -> bool {
-    let mut sorted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    sorted.sort_unstable();
-    sorted.windows(2).any(|pair| pair[0] == pair[1])
-}
-
-/// The keys at an address, unchecked.
-pub(super) fn read<R: Remote>(address: u64, remote: &mut R) -> Outcome<List, R> {
-    let mut keys = Vec::new();
-    remote.read(address, &mut |key| keys.push(key.to_vec())).map_err(AdaptiveError::Remote)?;
-    Ok(keys)
+/// The pairs of a range.
+pub(super) fn read<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) -> Outcome<Pairs, R> {
+    let mut pairs = Vec::new();
+    let visit = &mut |address: u64, key: &[u8]| {
+        pairs.push((address, key.to_vec()));
+        ControlFlow::Continue(())
+    };
+    remote.range(addresses, visit).map_err(AdaptiveError::Remote)?;
+    Ok(pairs)
 }
 
 impl<G: Ground, H: KeyHasher> Local<G, H> {
-    /// The keys of a quotient.
-    pub(super) fn list<R: Remote>(&self, quotient: u64, remote: &mut R) -> Outcome<Vec<StoredOn<G>>, R> {
-        self.checked(quotient, read(self.address(quotient), remote)?)
+    /// The keys of a quotient, of which `last` is the last to be paired.
+    pub(super) fn home_of<R: Remote>(
+        &self,
+        quotient: u64,
+        last: Option<&[u8]>,
+        remote: &mut R,
+    ) -> Outcome<Home<G::Spot>, R> {
+        Ok(self.paired(read(self.addresses(quotient), remote)?, last))
     }
 
-    /// These keys with their places, if they are the keys of this quotient.
-    pub(super) fn checked<E>(&self, quotient: u64, keys: List) -> Result<Vec<StoredOn<G>>, AdaptiveError<E>> {
-        let (address, expected) = (self.address(quotient), self.ground.stored_at(quotient));
-        if keys.len() != expected {
-            return Err(AdaptiveError::Inconsistent { address, expected, found: keys.len() });
-        }
-        // As many as there should be, but one that should not.
-        let wrong = || AdaptiveError::Inconsistent { address, expected, found: expected - 1 };
-        let fingerprint = |key: &Vec<u8>| self.fingerprint(self.functions.hasher().digest(key));
-        let prints: Vec<Fingerprint> = keys.iter().map(fingerprint).collect();
-        if prints.iter().any(|print| print.quotient() != quotient) || has_twice(&keys) {
-            return Err(wrong());
-        }
-        let spots = self.ground.claim_all(&prints).ok_or_else(wrong)?;
-        let stored = keys.into_iter().zip(prints).zip(spots);
-        Ok(stored.map(|((key, fingerprint), spot)| Stored { key, fingerprint, spot }).collect())
-    }
-
-    /// Fails for the first quotient of this range that has keys: the remote has none.
-    fn check_empty<E>(&self, quotients: std::ops::Range<u64>) -> Result<(), AdaptiveError<E>> {
-        for quotient in quotients {
-            let (address, expected) = (self.address(quotient), self.ground.stored_at(quotient));
-            if expected > 0 {
-                return Err(AdaptiveError::Inconsistent { address, expected, found: 0 });
+    /// The keys among these pairs of one quotient, with their places. A fingerprint that could be that of two keys is not
+    /// `last`'s: the row of a key that an operation is about may be there although the filter has never heard of it.
+    pub(super) fn paired(&self, mut pairs: Pairs, last: Option<&[u8]>) -> Home<G::Spot> {
+        pairs.sort_by_key(|(_, key)| Some(key.as_slice()) == last);
+        let at_home = |(address, key): (u64, Vec<u8>)| Some((self.at_home(address, &key)?, key));
+        let (prints, keys): (Vec<Fingerprint>, Vec<Vec<u8>>) = pairs.into_iter().filter_map(at_home).unzip();
+        let spots = self.ground.claim_all(&prints);
+        let mut home = Home { stored: Vec::with_capacity(keys.len()), homeless: Vec::new() };
+        for ((key, fingerprint), spot) in keys.into_iter().zip(prints).zip(spots) {
+            match spot {
+                Some(spot) => home.stored.push(Stored { key, fingerprint, spot }),
+                None => home.homeless.push((key, fingerprint)),
             }
         }
-        Ok(())
+        home
     }
 
-    /// Whether the remote holds exactly the keys of this filter, list by list in one scan. Lists of other generations
-    /// are what a growth has left behind: nobody reads them.
+    /// What says that filter and remote disagree on a quotient.
+    pub(super) fn inconsistent<E>(&self, quotient: u64, found: usize) -> AdaptiveError<E> {
+        let address = *self.addresses(quotient).start();
+        AdaptiveError::Inconsistent { address, expected: self.ground.stored_at(quotient), found }
+    }
+
+    /// Whether every key of a quotient has a fingerprint, and every fingerprint a key.
+    fn check<E>(&self, quotient: u64, pairs: Pairs) -> Result<usize, AdaptiveError<E>> {
+        let Home { stored, homeless } = self.paired(pairs, None);
+        if !homeless.is_empty() || stored.len() != self.ground.stored_at(quotient) {
+            return Err(self.inconsistent(quotient, stored.len() + homeless.len()));
+        }
+        Ok(stored.len())
+    }
+
+    /// Whether the remote holds exactly the keys of this filter, in one scan. Debris is no disagreement.
     pub(super) fn verify_remote<R: Remote>(&self, remote: &mut R) -> Outcome<(), R> {
-        let mut walk = Walk { next: 0, quotient: 0, keys: Vec::new() };
-        let mut result = Ok(());
-        let mut visit = |address: u64, key: &[u8]| {
-            let Some(quotient) = self.quotient_at(address) else { return ControlFlow::Continue(()) };
-            if quotient != walk.quotient {
-                result = walk.close(self);
-                walk.quotient = quotient;
+        let (mut quotient, mut pairs, mut found, mut result) = (0, Vec::new(), 0, Ok(()));
+        let visit = &mut |address: u64, key: &[u8]| {
+            if self.quotient_at(address) != quotient {
+                match self.check(quotient, std::mem::take(&mut pairs)) {
+                    Ok(count) => found += count,
+                    Err(error) => result = Err(error),
+                }
+                quotient = self.quotient_at(address);
             }
-            walk.keys.push(key.to_vec());
+            pairs.push((address, key.to_vec()));
             if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        remote.scan(&mut visit).map_err(AdaptiveError::Remote)?;
+        remote.range(self.all_addresses(), visit).map_err(AdaptiveError::Remote)?;
         result?;
-        walk.close(self)?;
-        self.check_empty(walk.next..self.quotients())
+        found += self.check(quotient, pairs)?;
+        if found == self.ground.len() { Ok(()) } else { Err(self.first_missing(remote)) }
     }
-}
 
-/// How far a scan of the remote has come.
-struct Walk {
-    /// All quotients below were compared.
-    next: u64,
-    /// Whose keys are being read.
-    quotient: u64,
-    keys: List,
-}
-
-impl Walk {
-    /// Compares the list that was read, and those that were not because they are empty.
-    fn close<G: Ground, H: KeyHasher, E>(&mut self, local: &Local<G, H>) -> Result<(), AdaptiveError<E>> {
-        let keys = std::mem::take(&mut self.keys);
-        if keys.is_empty() {
-            return Ok(());
+    /// The first quotient whose keys the remote lacks.
+    #[cold]
+    fn first_missing<R: Remote>(&self, remote: &mut R) -> AdaptiveError<R::Error> {
+        for quotient in (0..self.quotients()).filter(|&quotient| self.ground.stored_at(quotient) > 0) {
+            let checked =
+                read(self.addresses(quotient), remote).and_then(|pairs| self.check(quotient, pairs));
+            if let Err(error) = checked {
+                return error;
+            }
         }
-        if self.quotient < self.next || self.quotient >= local.quotients() {
-            // The remote comes back to an address, or has one that no key of the filter can have.
-            let address = local.address(self.quotient);
-            return Err(AdaptiveError::Inconsistent { address, expected: 0, found: keys.len() });
-        }
-        local.check_empty(self.next..self.quotient)?;
-        self.next = self.quotient + 1;
-        local.checked(self.quotient, keys).map(drop)
+        self.inconsistent(0, 0)
     }
 }

@@ -10,17 +10,8 @@ use super::fingerprint::{Fingerprint, Remainders, TAIL_BITS};
 use super::functions::Functions;
 use super::ground::Ground;
 
-/// An address of the remote is a quotient below so many bits, and the generation of the filter above.
-const QUOTIENT_BITS: u32 = 48;
-
 /// E at most. At rates below that, whoever wants mates has to ask 2^40 times for the first false positive of one key.
 const MOST_EXTRA: u32 = 20;
-
-/// Where the remote has the keys of a quotient, in a generation of the filter.
-#[inline(always)]
-pub(super) fn address(generation: u16, quotient: u64) -> u64 {
-    u64::from(generation) << QUOTIENT_BITS | quotient
-}
 
 /// The local state of a broom filter.
 #[derive(Debug, Clone)]
@@ -28,12 +19,12 @@ pub(super) struct Local<G: Ground, H> {
     pub(super) functions: Functions<G::Columns, H>,
     pub(super) ground: G,
     pub(super) remainders: Remainders,
+    /// Which half of the addresses is the filter's: 0, or the bit that tells it.
+    pub(super) half: u64,
     /// E: how many bits more than it needs a repair takes.
     pub(super) extra: u32,
     /// How many adaptivity bits there may be, those of ghosts included, before the frontier moves.
     pub(super) budget: usize,
-    /// The upper bits of all addresses: a filter that grows writes its lists anew beside the old ones.
-    pub(super) generation: u16,
     /// What tests switch off, to see that something breaks.
     #[cfg(test)]
     pub(super) switches: Switches,
@@ -71,9 +62,9 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             functions,
             ground,
             remainders,
+            half: 0,
             extra: (remainders.table_bits + remainders.rest_bits).min(MOST_EXTRA),
             budget: (blueprint.budget * capacity as f64) as usize,
-            generation: 0,
             #[cfg(test)]
             switches: Switches { ghosts: true, frontier: true },
         }
@@ -82,19 +73,6 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// How many quotients there are.
     pub(super) fn quotients(&self) -> u64 {
         self.functions.columns().quotients()
-    }
-
-    /// Where the remote has the keys of a quotient.
-    #[inline(always)]
-    pub(super) fn address(&self, quotient: u64) -> u64 {
-        address(self.generation, quotient)
-    }
-
-    /// The quotient that an address stands for, which may be beyond the table if the remote made it up; `None` for
-    /// the addresses of other generations.
-    pub(super) fn quotient_at(&self, address: u64) -> Option<u64> {
-        let generation = address >> QUOTIENT_BITS;
-        (generation == u64::from(self.generation)).then_some(address & ((1 << QUOTIENT_BITS) - 1))
     }
 
     /// How many adaptivity bits a newcomer takes whom no stored fingerprint is a prefix of: as few as keep its

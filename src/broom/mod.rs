@@ -20,7 +20,7 @@
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
-//! Not of the paper: `lists` (what the remote says is checked), `resync` (the way back after a failure), `growth`; and the second
+//! Not of the paper: `addresses`, `lists` (what the remote says is paired with what is stored), `settle` (the way back after a failure), `growth`; and the second
 //! ground. All of the above but the last two lines of section 5 is written over a `ground`: `on_quotients` is the paper's, whose
 //! levels these lines are, and `on_bins` has cache-line bins, with `strings` beside them. `columns` says how each cuts a hash.
 //!
@@ -74,6 +74,7 @@
 //! **Growing and merging** read all keys and build the filter anew, list by list; see [`BroomFilter::merge`].
 
 mod adaptivity;
+mod addresses;
 mod backyard;
 mod bin_checks;
 mod builder;
@@ -97,9 +98,9 @@ mod on_quotients;
 mod persist;
 mod persist_bins;
 mod persist_quotients;
-mod resync;
 mod roll;
 mod secondary;
+mod settle;
 mod strings;
 #[cfg(test)]
 mod tests;

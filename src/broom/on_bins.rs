@@ -55,7 +55,6 @@ const FEW: usize = 8;
 pub(super) struct BinGround {
     pub(super) table: Table,
     columns: Bins,
-    tag_bits: u32,
     pub(super) strings: Strings,
     /// Ghosts alone, by bin and class.
     pub(super) ghosts: Adaptivity,
@@ -63,14 +62,8 @@ pub(super) struct BinGround {
 
 impl BinGround {
     /// A ground that was there before.
-    pub(super) fn from_parts(
-        table: Table,
-        columns: Bins,
-        cut: BinCut,
-        strings: Strings,
-        ghosts: Adaptivity,
-    ) -> Self {
-        Self { table, columns, tag_bits: cut.tag_bits, strings, ghosts }
+    pub(super) fn from_parts(table: Table, columns: Bins, strings: Strings, ghosts: Adaptivity) -> Self {
+        Self { table, columns, strings, ghosts }
     }
 
     /// No ghosts, for so many bins of this shape.
@@ -81,8 +74,7 @@ impl BinGround {
     /// Where a fingerprint belongs.
     fn place(&self, Baseline { quotient, remainder, .. }: Baseline) -> Place {
         let (bin, class) = self.columns.split(quotient);
-        let class = u64::from(class) << (64 - self.columns.class_bits());
-        self.columns.place_of(bin, class, remainder << (64 - self.tag_bits))
+        self.columns.place_of(bin, class.into(), remainder)
     }
 
     /// The number of a step's ghosts in its bin under a function, and the bin.
@@ -236,7 +228,7 @@ impl Ground for BinGround {
         let (shape, bins) = (blueprint.cut.shape, columns.count());
         let table = Table::for_keys(bins, shape, capacity)?;
         let (strings, ghosts) = (Strings::new(bins, shape.slots), Self::no_ghosts(bins, shape)?);
-        Ok(Self::from_parts(table, columns, blueprint.cut, strings, ghosts))
+        Ok(Self::from_parts(table, columns, strings, ghosts))
     }
 
     fn size_in_bits(blueprint: Blueprint<BinCut>, columns: Bins, capacity: usize) -> usize {
@@ -297,7 +289,7 @@ impl Ground for BinGround {
     }
 
     /// Few keys are looked for one by one, a crowd in an ordered list of all that the class has.
-    fn claim_all(&self, keys: &[Fingerprint]) -> Option<Vec<Spot>> {
+    fn claim_all(&self, keys: &[Fingerprint]) -> Vec<Option<Spot>> {
         let Some(first) = keys.first().filter(|_| keys.len() > FEW) else {
             let mut claims = Claims::new();
             return keys.iter().map(|key| claims.claim(self, key)).collect();
@@ -305,6 +297,16 @@ impl Ground for BinGround {
         let ((bin, _), mut roll) = (self.columns.split(first.quotient()), self.roll(first.quotient()));
         let item = |key: &Fingerprint| self.table.entry(self.place(key.baseline));
         keys.iter().map(|key| roll.claim(item(key), key.tail).map(|rank| Spot { bin, rank })).collect()
+    }
+
+    fn items_of(&self, quotient: u64) -> Vec<(Spot, Fingerprint)> {
+        let (bin, _) = self.columns.split(quotient);
+        let items = self.roll(quotient).into_entries().map(|(item, string, rank)| {
+            let remainder = self.table.tag(item) >> (self.table.shape().tag_bits() - self.columns.tag_bits());
+            let baseline = Baseline { quotient, remainder, rest: 0 };
+            (Spot { bin, rank }, Fingerprint::of_item(baseline, string))
+        });
+        items.collect()
     }
 
     fn stored_at(&self, quotient: u64) -> usize {

@@ -288,6 +288,15 @@ impl Ground for QuotientGround {
         self.primary.count_matches(key.baseline, key.tail) + elsewhere
     }
 
+    fn items_of(&self, quotient: u64) -> Vec<(Spot, Fingerprint)> {
+        let primary = self.primary.items_of(quotient).into_iter();
+        let primary = primary.map(|(slot, remainder, rest, string)| {
+            (Spot::Primary(slot), Fingerprint::of_item(Baseline { quotient, remainder, rest }, string))
+        });
+        let elsewhere = if self.is_hinted(quotient) { self.elsewhere.items_of(quotient) } else { Vec::new() };
+        primary.chain(elsewhere).collect()
+    }
+
     fn stored_at(&self, quotient: u64) -> usize {
         let elsewhere = if self.is_hinted(quotient) { self.elsewhere.count(quotient) } else { 0 };
         self.table().run(quotient).map_or(0, |run| run.len()) + elsewhere

@@ -3,10 +3,8 @@
 //! ```text
 //! parameters  of a quotient table: quotients, remainder bits in the table, those beside it
 //!             of bins: bins, 0, bits of class and tag
-//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier, edition ·
-//!             2^16 + address generation
-//! section     repairs, growths, growable, quotients that are flagged (0 on bins), the last generation that was written under,
-//!             lists left over (0 or 1), their generation and slots
+//!             of both: load and budget (as bits of floating point), hash functions given up, steps of the frontier
+//! section     repairs, growths, growable, quotients that are flagged (0 on bins), half of the addresses (0 or 1)
 //!
 //! of a quotient table
 //! primary     a level
@@ -30,29 +28,15 @@ use crate::KeyHasher;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
 
 use super::adaptivity::Adaptivity;
+use super::addresses::HALF;
 use super::builder::{BUDGETS, Blueprint};
 use super::core::Core;
 use super::functions::Functions;
 use super::ground::Ground;
-use super::growth::Leftovers;
 use super::local::Local;
 
 /// More than any filter comes to, and few enough that no sum overflows.
 pub(super) const MAX_COUNT: u64 = 1 << 56;
-
-/// How hashes are cut. In the first edition six bits of a key were the same under all functions, and an adversary could collect
-/// keys by them.
-const EDITION: u64 = 2;
-
-/// The address generation that a file of this edition names.
-fn generation_of(value: u64) -> Result<u16, FormatError> {
-    if value >> 16 != EDITION {
-        return Err(unsound(
-            "its hash functions are of an edition that was given up: build it anew from its keys",
-        ));
-    }
-    in_range("address generation", value & 0xffff, 0..=u16::MAX.into())
-}
 
 /// A ground that can be written and read.
 pub(super) trait Lasting: Ground {
@@ -80,7 +64,7 @@ pub(super) trait Lasting: Ground {
 
 /// The ground of the filter in a file: remainders always have bits in the table, and bins say 0 there.
 pub(super) fn ground_of(decoder: &Decoder<'_>) -> Result<crate::Ground, FormatError> {
-    let [_, table_bits, ..] = decoder.parameters::<8>()?;
+    let [_, table_bits, ..] = decoder.parameters::<7>()?;
     Ok(if table_bits == 0 { crate::Ground::Bins } else { crate::Ground::Quotient })
 }
 
@@ -90,16 +74,15 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let [first, second, third] = G::parameters(cut, local.functions.columns());
         let (phase, frontier) = local.functions.position();
         let (load, budget) = (load.to_bits(), budget.to_bits());
-        let generation = EDITION << 16 | u64::from(local.generation);
-        encoder.parameters(&[first, second, third, load, budget, phase, frontier, generation]);
+        encoder.parameters(&[first, second, third, load, budget, phase, frontier]);
         let (growable, hinted) = (self.growable.into(), local.ground.hinted());
-        let counts = [self.adaptations, self.growths, growable, hinted, self.generations.into()];
-        encoder.words(&[&counts[..], &Leftovers::to_numbers(self.leftovers)].concat())?;
+        let half = u64::from(local.half > 0);
+        encoder.words(&[self.adaptations, self.growths, growable, hinted, half])?;
         local.ground.encode(encoder)
     }
 
     pub(super) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [first, second, third, load, budget, phase, frontier, generation] = decoder.parameters()?;
+        let [first, second, third, load, budget, phase, frontier] = decoder.parameters()?;
         let (capacity, parameters) = (decoder.capacity()?, [first, second, third]);
         let (load, budget) = (f64::from_bits(load), f64::from_bits(budget));
         if !G::LOADS.contains(&load) || !BUDGETS.contains(&budget) {
@@ -111,15 +94,14 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let Some(columns) = columns else {
             return Err(unsound(format!("the table {parameters:?} for {capacity} keys at load {load}")));
         };
-        let [adaptations, growths, growable, hinted, generations, leftovers @ ..] = decoder.numbers::<8>()?;
+        let [adaptations, growths, growable, hinted, half] = decoder.numbers()?;
         let phase = in_range("hash functions given up", phase, 0..=MAX_COUNT)?;
         let mut functions = Functions::new(decoder.hasher()?, columns, phase);
         let last = functions.walk() - 1;
         functions.set_position((phase, in_range("steps of the frontier", frontier, 0..=last)?));
-        let generation = generation_of(generation)?;
         let ground = G::decode(decoder, blueprint, columns, hinted)?;
         let mut local = Local::from_parts(blueprint, capacity, functions, ground);
-        local.generation = generation;
+        local.half = if flag("half of the addresses", half)? { HALF } else { 0 };
         Ok(Self {
             local,
             blueprint,
@@ -127,8 +109,6 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
             growable: flag("growable", growable)?,
             adaptations: in_range("repairs", adaptations, 0..=MAX_COUNT)?,
             growths: in_range("growths", growths, 0..=MAX_COUNT)?,
-            generations: in_range("the last generation", generations, 0..=u16::MAX.into())?,
-            leftovers: Leftovers::from_numbers(leftovers)?,
         })
     }
 }

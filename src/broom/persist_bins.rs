@@ -53,7 +53,7 @@ impl Lasting for BinGround {
         let ghosts = Self::no_ghosts(bins, shape)
             .map_err(|_| FormatError::OutOfMemory { bytes: table.memory_bits() / 8 })?;
         let ghosts = decode_codes(decoder, ghosts, bins, [haunted, bytes])?;
-        Ok(Self::from_parts(table, columns, blueprint.cut, strings, ghosts))
+        Ok(Self::from_parts(table, columns, strings, ghosts))
     }
 }
 

@@ -27,6 +27,11 @@ impl Roll {
         Self(entries)
     }
 
+    /// Items with their adaptivity bits and ranks.
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (bins::Entry, BitString, usize)> {
+        self.0.into_iter().map(|entry| (entry.item, entry.string, entry.rank))
+    }
+
     /// The rank of the fingerprint that is a prefix of a key with this item and these adaptivity bits, unless it was claimed
     /// before. Keys of one digest have as many fingerprints, all alike.
     pub(super) fn claim(&mut self, item: bins::Entry, tail: BitString) -> Option<usize> {

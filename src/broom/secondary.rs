@@ -167,6 +167,16 @@ impl Secondary {
         baselines.map(|baseline| self.level.count(baseline)).sum()
     }
 
+    /// The keys of a home: slot, remainder in the primary table and adaptivity bits. As costly as [`count`](Self::count).
+    pub(super) fn items_of(&self, home: u64) -> Vec<(u64, u64, BitString)> {
+        let remainders = 0..1_u64 << self.primary_bits;
+        let items = remainders.flat_map(|remainder| {
+            let slots = self.level.slots_of(self.baseline(Baseline { quotient: home, remainder, rest: 0 }));
+            slots.into_iter().map(move |slot| (slot, remainder, self.level.string(slot)))
+        });
+        items.collect()
+    }
+
     /// The homes of all keys, in no order.
     pub(super) fn homes(&self) -> impl Iterator<Item = u64> {
         self.primaries().map(|(primary, _)| primary >> self.primary_bits)

@@ -14,13 +14,16 @@
 //! places, so the one that it was is kept until the end: when all that came later was taken back, it holds the
 //! same keys, where the steps before left them.
 
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
 use crate::bits::BitString;
 use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
 use super::fingerprint::{Fingerprint, TAIL_BITS};
 use super::functions::Step;
 use super::ground::{Ground, NoMemory, Room};
-use super::lists::{self, List, Outcome, Stored, StoredOn};
+use super::lists::{self, Home, Outcome, Pairs, Stored, StoredOn};
 use super::local::Local;
 
 /// How to take a step back.
@@ -33,11 +36,11 @@ enum Undo<G: Ground> {
     Grown { outgrown: G::Outgrown },
 }
 
-/// A change that the remote does not know of yet.
+/// Pairs that were read ahead: all of a range.
 #[derive(Debug)]
-enum Pending {
-    Push { address: u64, key: Vec<u8> },
-    Remove { address: u64, rank: usize, key: Vec<u8> },
+struct Ahead {
+    addresses: RangeInclusive<u64>,
+    pairs: Pairs,
 }
 
 /// See the [module](self).
@@ -45,7 +48,9 @@ enum Pending {
 pub(super) struct Transaction<'t, G: Ground, H: KeyHasher, R: Remote> {
     pub(super) local: &'t mut Local<G, H>,
     remote: &'t mut R,
-    pending: Vec<Pending>,
+    /// Changes that the remote does not know of yet: whether a pair is to be there.
+    pending: BTreeMap<(u64, Vec<u8>), bool>,
+    ahead: Option<Ahead>,
     undo: Vec<Undo<G>>,
     /// Where the frontier was.
     position: (u64, u64),
@@ -59,7 +64,8 @@ pub(super) fn atomically<G: Ground, H: KeyHasher, R: Remote, T>(
 ) -> Outcome<T, R> {
     let position = local.functions.position();
     local.ground.begin();
-    let mut transaction = Transaction { local, remote, pending: Vec::new(), undo: Vec::new(), position };
+    let (pending, undo) = (BTreeMap::new(), Vec::new());
+    let mut transaction = Transaction { local, remote, pending, ahead: None, undo, position };
     let value = steps(&mut transaction)?;
     transaction.commit()?;
     Ok(value)
@@ -74,25 +80,71 @@ impl<G: Ground, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
 }
 
 impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
-    /// The keys of a quotient, as they will be after the changes so far.
+    /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have none get one.
     pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
-        let keys = self.unchecked(self.local.address(quotient))?;
-        self.local.checked(quotient, keys)
+        self.list_but(quotient, None)
     }
 
-    /// The keys at an address, as they will be after the changes so far, whether they belong there or not.
-    pub(super) fn unchecked(&mut self, address: u64) -> Outcome<List, R> {
-        let mut keys = lists::read(address, self.remote)?;
-        for change in &self.pending {
-            match change {
-                Pending::Push { address: at, key } if *at == address => keys.push(key.clone()),
-                Pending::Remove { address: at, rank, .. } if *at == address && *rank < keys.len() => {
-                    keys.remove(*rank);
-                }
+    /// The same, but one key, whose turn comes last, may stay without.
+    pub(super) fn list_but(&mut self, quotient: u64, but: Option<&[u8]>) -> Outcome<Vec<StoredOn<G>>, R> {
+        loop {
+            let mut home = self.home_of(quotient, but)?;
+            home.homeless.retain(|(key, _)| Some(key.as_slice()) != but);
+            let Some((key, fingerprint)) = home.homeless.pop() else { return Ok(home.stored) };
+            self.settle_in(&fingerprint, &key, &home.stored)?;
+        }
+    }
+
+    /// The keys of a quotient, as they will be after the changes so far, of which `last` is the last to be paired.
+    pub(super) fn home_of(&mut self, quotient: u64, last: Option<&[u8]>) -> Outcome<Home<G::Spot>, R> {
+        let pairs = self.read(self.local.addresses(quotient))?;
+        Ok(self.local.paired(pairs, last))
+    }
+
+    /// The pairs of a range, as they will be after the changes so far.
+    pub(super) fn read(&mut self, addresses: RangeInclusive<u64>) -> Outcome<Pairs, R> {
+        let (start, end) = (*addresses.start(), *addresses.end());
+        let covers = |ahead: &&Ahead| *ahead.addresses.start() <= start && *ahead.addresses.end() >= end;
+        let mut pairs = match self.ahead.as_ref().filter(covers) {
+            Some(Ahead { pairs, .. }) => {
+                let (first, behind) = (
+                    pairs.partition_point(|pair| pair.0 < start),
+                    pairs.partition_point(|pair| pair.0 <= end),
+                );
+                pairs[first..behind].to_vec()
+            }
+            None => lists::read(addresses, self.remote)?,
+        };
+        for ((address, key), &there) in self.pending.range((start, Vec::new())..) {
+            if *address > end {
+                break;
+            }
+            let is_it = |pair: &(u64, Vec<u8>)| pair.0 == *address && pair.1 == *key;
+            let at = pairs.iter().position(is_it);
+            match (at, there) {
+                (None, true) => pairs.push((*address, key.clone())),
+                (Some(at), false) => drop(pairs.remove(at)),
                 _ => {}
             }
         }
-        Ok(keys)
+        Ok(pairs)
+    }
+
+    /// Reads a range that is going to be read in parts.
+    pub(super) fn read_ahead(&mut self, addresses: RangeInclusive<u64>) -> Outcome<(), R> {
+        let mut pairs = lists::read(addresses.clone(), self.remote)?;
+        // As they should come.
+        pairs.sort_unstable();
+        self.ahead = Some(Ahead { addresses, pairs });
+        Ok(())
+    }
+
+    /// Whether a range was read ahead.
+    pub(super) fn has_ahead(&self, addresses: &RangeInclusive<u64>) -> bool {
+        let covers = |ahead: &Ahead| {
+            ahead.addresses.start() <= addresses.start() && ahead.addresses.end() >= addresses.end()
+        };
+        self.ahead.as_ref().is_some_and(covers)
     }
 
     /// Which key of a list is the one in `spot`.
@@ -103,11 +155,8 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         quotient: u64,
     ) -> Outcome<Fingerprint, R> {
         let owner = list.iter().find(|stored| stored.spot == spot);
-        owner.map(|stored| stored.fingerprint).ok_or_else(|| AdaptiveError::Inconsistent {
-            address: self.local.address(quotient),
-            expected: list.len() + 1,
-            found: list.len(),
-        })
+        let owner = owner.map(|stored| stored.fingerprint);
+        owner.ok_or_else(|| self.local.inconsistent(quotient, list.len()))
     }
 
     /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not, and by so many bits more; to its end if
@@ -120,10 +169,23 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// Makes way for a newcomer and stores it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
-        let quotient = fingerprint.quotient();
+        if self.local.ground.find(fingerprint).is_some() {
+            let mut list = self.list_but(fingerprint.quotient(), Some(key))?;
+            // A row of its own that is there already speaks for no fingerprint.
+            list.retain(|stored| stored.key != key);
+            return self.settle_in(fingerprint, key, &list);
+        }
+        self.settle_in(fingerprint, key, &[])
+    }
+
+    /// The same where the keys of the quotient are known.
+    fn settle_in(&mut self, fingerprint: &Fingerprint, key: &[u8], list: &[StoredOn<G>]) -> Outcome<(), R> {
         if let Some(spot) = self.local.ground.find(fingerprint) {
-            let list = self.list(quotient)?;
-            let owner = self.owner(&list, spot, quotient)?;
+            let accepted = |stored: &&StoredOn<G>| self.local.ground.find(&stored.fingerprint) == Some(spot);
+            let owner = list.iter().find(accepted).map(|stored| stored.fingerprint);
+            // Nobody can tell a newcomer from a key that is not there. If it was there after all, both would have one fingerprint,
+            // which goes with the first of them.
+            let owner = owner.ok_or_else(|| self.local.inconsistent(fingerprint.quotient(), list.len()))?;
             if G::is_extensible(spot) {
                 self.tell_apart(&owner, fingerprint, 0);
             }
@@ -135,12 +197,12 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
             self.undo.push(Undo::Grown { outgrown });
         }
         self.undo.push(Undo::Placed { key: *fingerprint, site });
-        self.push(self.local.address(quotient), key);
+        self.set(self.local.address(fingerprint), key, true);
         Ok(())
     }
 
-    /// Takes a stored key out, which is the `rank`-th of its list.
-    pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &StoredOn<G>, rank: usize) {
+    /// Takes a stored key out.
+    pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &StoredOn<G>) {
         // Not where it was when the list was read: keys of one digest are found in one place until that is empty.
         let Some(site) = self.local.ground.find(fingerprint).map(G::site) else {
             debug_assert!(false, "the key was found when its list was read");
@@ -148,17 +210,33 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         };
         let len = self.local.ground.take(fingerprint, site).len();
         self.undo.push(Undo::Taken { key: *fingerprint, len, site });
-        self.remove(self.local.address(fingerprint.quotient()), rank, key);
+        self.set(self.local.address(fingerprint), key, false);
     }
 
-    /// Appends a key to a list of the remote.
-    pub(super) fn push(&mut self, address: u64, key: &[u8]) {
-        self.pending.push(Pending::Push { address, key: key.to_vec() });
+    /// Takes out the fingerprints of a quotient that none of its keys has, but those that do not stand for themselves: those of
+    /// keys with one digest cannot be told apart.
+    pub(super) fn drop_spares(&mut self, quotient: u64) -> Outcome<(), R> {
+        let keys: Vec<Fingerprint> =
+            self.home_of(quotient, None)?.stored.into_iter().map(|stored| stored.fingerprint).collect();
+        while self.local.ground.stored_at(quotient) > keys.len() {
+            // What stands behind a fingerprint that goes moves.
+            let ground = &self.local.ground;
+            let (claimed, items) = (ground.claim_all(&keys), ground.items_of(quotient));
+            let spare = items.into_iter().find(|(spot, item)| {
+                let alone = !G::is_extensible(*spot) || ground.find(item) == Some(*spot);
+                alone && !claimed.contains(&Some(*spot))
+            });
+            let Some((spot, key)) = spare else { break };
+            let site = G::site(spot);
+            let len = self.local.ground.take(&key, site).len();
+            self.undo.push(Undo::Taken { key, len, site });
+        }
+        Ok(())
     }
 
-    /// Takes a key out of a list of the remote.
-    pub(super) fn remove(&mut self, address: u64, rank: usize, key: &[u8]) {
-        self.pending.push(Pending::Remove { address, rank, key: key.to_vec() });
+    /// A pair is to be in the remote, or not.
+    pub(super) fn set(&mut self, address: u64, key: &[u8], there: bool) {
+        self.pending.insert((address, key.to_vec()), there);
     }
 
     /// Lets the ghosts of a step and a function die; returns how many there were.
@@ -194,11 +272,9 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Tells the remote of everything. If that succeeds there is no way back.
     fn commit(&mut self) -> Outcome<(), R> {
         if !self.pending.is_empty() {
-            let changes = self.pending.iter().map(|change| match change {
-                Pending::Push { address, key } => Change::Push { address: *address, key },
-                Pending::Remove { address, rank, key } => {
-                    Change::Remove { address: *address, rank: *rank, key }
-                }
+            let changes = self.pending.iter().map(|(&(address, ref key), &there)| match there {
+                true => Change::Insert { address, key },
+                false => Change::Remove { address, key },
             });
             self.remote.apply(&changes.collect::<Vec<_>>()).map_err(AdaptiveError::Remote)?;
         }

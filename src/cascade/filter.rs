@@ -1,14 +1,17 @@
 //! The cascade as a filter.
 
+use std::ops::RangeInclusive;
+
 use super::builder::CascadeBuilder;
 use super::ledger::Ledger;
 use super::level::{LevelFilter, LevelStats};
 use super::levels::Levels;
 use super::sizes::Sizes;
 use crate::error::ensure;
+use crate::filter::clear_remote;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, InvariantError,
-    Key, KeyHasher, Remote, Resync, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, HashAddressed,
+    InvariantError, Key, KeyHasher, Remote, Settled, Xxh3,
 };
 
 /// A filter made adaptive by levels: it repairs every false positive that it is told of, in constant space.
@@ -18,14 +21,13 @@ use crate::{
 /// [`BlockedBloomFilter`](crate::BlockedBloomFilter), or any other that implements [`LevelFilter`].
 ///
 /// A query that level 0 rejects, as it does all but ε of those for absent keys, costs what it costs in `F`. A
-/// repair reads one list of the remote and writes nothing there; it takes about 16 bits until the next rebuild.
+/// repair reads one range of the remote, of 16 keys on average, and writes nothing there; it takes about 16 bits until the next rebuild.
 /// A rebuild scans the remote once, and needs the memory of a second filter while it lasts. It comes after some
 /// repairs in proportion to the capacity: at ε = 1/256, one for every 135 stored keys, found by about two
 /// different queries per stored key; and, if `F` cannot remove, after as many removals.
 ///
-/// The remote has one list for every 128 keys, and every key is in one of them. What a list returns is checked: a key
-/// that does not belong there, that is there twice, or that the filter does not know is noticed, and so is a single key
-/// that is lacking; a list in which several keys are wrong passes once in 256 times.
+/// What the remote returns is checked, by a byte for every 16 keys: a key that the filter does not know is noticed, and so is
+/// a single key that is lacking; a range in which several keys are wrong passes once in 256 times.
 ///
 /// ```
 /// use besom::{Adaptive, Cascade, Filter, MemoryRemote, QuotientFilter};
@@ -45,7 +47,7 @@ pub struct Cascade<F, H = Xxh3> {
     pub(super) hasher: H,
     pub(super) sizes: Sizes,
     pub(super) levels: Levels<F>,
-    /// What the remote holds; its tally is that of the stored keys.
+    /// What the remote holds.
     pub(super) ledger: Ledger,
     capacity: usize,
     pub(super) adaptations: u64,
@@ -165,6 +167,8 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
 }
 
 impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
+    const HASH_ADDRESSED: bool = true;
+
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,
@@ -178,7 +182,24 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|key| self.remove_bytes(key, remote))
+        key.with_bytes(|key| self.remove_bytes(key, false, remote))
+    }
+
+    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| self.insert_new_bytes(key, remote))
+    }
+
+    /// Reads the key's list: its neighbours have to be told from it.
+    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| self.remove_bytes(key, true, remote))
     }
 
     fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
@@ -191,7 +212,7 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
 
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let levels = self.empty_levels(1)?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         self.take(levels, 1);
         self.ledger.clear();
         Ok(())
@@ -201,18 +222,24 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         self.verify_lists(remote)
     }
 
-    /// Where a list lacks a key, or holds one that the filter does not know and accepts all the same, this scans the whole
-    /// remote to find out which. To keep no memory of keys but those of the lists, it settles one such key in a call.
-    fn resync<R: Remote>(
+    /// Where a key is missing, or one that the filter does not know is accepted all the same, an authoritative read has the
+    /// filter made again from a scan of the whole remote.
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        self.resync_lists(addresses, remote)
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        self.settle_lists(&addresses, authority, remote)
     }
 
-    fn address_of(&self, digest: Digest) -> Option<u64> {
-        Some(self.ledger.address(digest))
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+        self.make_again(remote)?;
+        Ok(true)
+    }
+
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        Some(self.ledger.homes().addresses(self.ledger.list(digest)))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -223,3 +250,5 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         Ok(Self { hasher, sizes, levels, ledger, capacity, adaptations, rebuilds })
     }
 }
+
+impl<F: LevelFilter, H: KeyHasher> HashAddressed for Cascade<F, H> {}

@@ -1,38 +1,11 @@
-//! What the filter remembers of the remote's lists, to notice when one is not what it was.
+//! What the filter remembers of the keys in the remote, to notice when one is missing.
+//!
+//! A *list* is the keys of one of many ranges of addresses.
 
 use crate::error::ensure;
 use crate::format::{Decoder, Encoder, FormatError, unsound};
-use crate::{BuildError, Digest, InvariantError};
-
-/// How many keys there are, and the sum of their digests modulo 2¹²⁸.
-///
-/// Digests are random bits that nobody outside knows: two sets of keys with one tally are one set, but for a chance of
-/// 2⁻¹²⁸.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
-    pub(super) keys: usize,
-    sum: u128,
-}
-
-impl Tally {
-    #[inline]
-    pub(super) fn add(&mut self, digest: Digest) {
-        self.keys += 1;
-        self.sum = self.sum.wrapping_add(digest.to_u128());
-    }
-
-    /// Takes a key out; there must be one.
-    pub(super) fn take(&mut self, digest: Digest) {
-        self.keys -= 1;
-        self.sum = self.sum.wrapping_sub(digest.to_u128());
-    }
-
-    /// The digest of the one key that this has and `other` has not, if they differ by one key.
-    pub(super) fn surplus(&self, other: &Self) -> Option<Digest> {
-        let one = other.keys.checked_add(1) == Some(self.keys);
-        one.then(|| Digest::from_u128(self.sum.wrapping_sub(other.sum)))
-    }
-}
+use crate::ground::Homes;
+use crate::{AdaptiveError, BuildError, Digest, InvariantError};
 
 /// The sum of the marks of a list's keys, modulo 256.
 ///
@@ -51,17 +24,30 @@ impl ListSum {
     fn take(&mut self, digest: Digest) {
         self.0 = self.0.wrapping_sub(digest.lo as u8 | 1);
     }
+
+    /// The sum of these keys.
+    pub(super) fn of(keys: impl IntoIterator<Item = Digest>) -> Self {
+        let mut sum = Self::default();
+        keys.into_iter().for_each(|key| sum.add(key));
+        sum
+    }
+
+    /// The sum with one key more.
+    pub(super) fn with(mut self, key: Digest) -> Self {
+        self.add(key);
+        self
+    }
 }
 
-/// A sum for every list, and the tally of all keys.
+/// A sum for every list, and the number of all keys.
 ///
 /// A cascade has no slot per key that would tell what a list must hold, and a key that is missing when its home dies is
-/// lost. A byte for every list settles it: a sixteenth of a bit per key.
+/// lost. A byte for every list of 16 keys settles it: half a bit per key.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ledger {
-    /// By the address of the list.
+    /// By the number of the list.
     sums: Vec<ListSum>,
-    tally: Tally,
+    len: usize,
 }
 
 impl Ledger {
@@ -71,26 +57,23 @@ impl Ledger {
         let mut sums = Vec::new();
         sums.try_reserve_exact(bytes).map_err(|_| BuildError::OutOfMemory { bytes })?;
         sums.resize(bytes, ListSum::default());
-        Ok(Self { sums, tally: Tally::default() })
+        Ok(Self { sums, len: 0 })
     }
 
-    /// Writes the sum of all digests and the sums of the lists.
+    /// Writes the sums of the lists.
     pub(super) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        let Digest { hi, lo } = Digest::from_u128(self.tally.sum);
-        encoder.words(&[hi, lo])?;
         Ok(encoder.bytes(&self.sums.iter().map(|sum| sum.0).collect::<Vec<u8>>())?)
     }
 
     /// Reads the sums of so many lists that hold so many keys.
     pub(super) fn decode(decoder: &mut Decoder<'_>, lists: u64, keys: usize) -> Result<Self, FormatError> {
-        let [hi, lo] = decoder.numbers()?;
         let bytes = decoder.bytes(lists)?;
         let (sums, rest) = bytes.as_bytes().split_at(lists as usize);
         if rest.iter().any(|&byte| byte != 0) {
             return Err(unsound("sums of lists that there are not"));
         }
         let sums = sums.iter().map(|&sum| ListSum(sum)).collect();
-        Ok(Self { sums, tally: Tally { keys, sum: Digest { hi, lo }.to_u128() } })
+        Ok(Self { sums, len: keys })
     }
 
     /// The memory for so many lists, in bits.
@@ -108,52 +91,64 @@ impl Ledger {
         self.sums.len() as u64
     }
 
-    /// The address of the list that a key belongs to.
+    /// How addresses are cut into lists.
+    pub(super) fn homes(&self) -> Homes {
+        Homes { units: self.lists(), digits: 0 }
+    }
+
+    /// The number of the list that a key belongs to.
     #[inline]
-    pub(super) fn address(&self, digest: Digest) -> u64 {
+    pub(super) fn list(&self, digest: Digest) -> u64 {
         super::levels::part(digest, self.lists())
     }
 
-    /// The sum of the list at an address; that of an empty one where there is no list.
-    pub(super) fn sum(&self, address: u64) -> ListSum {
-        let index = usize::try_from(address).unwrap_or(usize::MAX);
-        self.sums.get(index).copied().unwrap_or_default()
+    /// The sum of a list.
+    pub(super) fn sum(&self, list: u64) -> ListSum {
+        self.sums[list as usize]
     }
 
-    pub(super) fn tally(&self) -> Tally {
-        self.tally
+    /// The error for a remote with other keys than these; `found` are its own.
+    #[cold]
+    pub(super) fn disagreement<E>(&self, found: &Self) -> AdaptiveError<E> {
+        let differ = |list: &u64| self.sum(*list) != found.sum(*list);
+        let list = (0..self.lists()).find(differ).unwrap_or(0);
+        // Where the numbers agree and the keys do not, one key at least is lacking.
+        let lacking = usize::from(found.len == self.len).min(found.len);
+        let address = *self.homes().addresses(list).start();
+        AdaptiveError::Inconsistent { address, expected: self.len, found: found.len - lacking }
     }
 
     /// How many keys there are.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.tally.keys
+        self.len
     }
 
-    /// Writes down a key that has been pushed to its list.
+    /// Writes down a key that the remote has.
     #[inline]
     pub(super) fn insert(&mut self, digest: Digest) {
-        let list = self.address(digest) as usize;
+        let list = self.list(digest) as usize;
         self.sums[list].add(digest);
-        self.tally.add(digest);
+        self.len += 1;
     }
 
-    /// Strikes out a key that has been removed from its list.
+    /// Strikes out a key that the remote has no more. There must be one.
     pub(super) fn remove(&mut self, digest: Digest) {
-        let list = self.address(digest) as usize;
+        let list = self.list(digest) as usize;
         self.sums[list].take(digest);
-        self.tally.take(digest);
+        self.len -= 1;
     }
 
     pub(super) fn clear(&mut self) {
         self.sums.fill(ListSum::default());
-        self.tally = Tally::default();
+        self.len = 0;
     }
 
     pub(super) fn verify(&self) -> Result<(), InvariantError> {
         let (keys, odd) = (self.len(), self.sums.iter().filter(|sum| sum.0 % 2 == 1).count());
         ensure!(keys % 2 == odd % 2, "{keys} keys cannot make the sums of {odd} lists odd");
-        ensure!(keys > 0 || self.tally == Tally::default(), "no keys, but a sum of their digests");
+        let empty = self.sums.iter().all(|sum| *sum == ListSum::default());
+        ensure!(keys > 0 || empty, "no keys, but sums of their marks");
         Ok(())
     }
 }
@@ -170,24 +165,20 @@ mod tests {
         let mut keys = Vec::new();
         for _ in 0..2_000 {
             let digest = Digest { hi: random.next(), lo: random.next() };
-            let (before, sum) = (ledger.tally(), ledger.sum(ledger.address(digest)));
+            let (before, list) = (ledger.clone(), ledger.list(digest));
             ledger.insert(digest);
             keys.push(digest);
-            assert_ne!(ledger.sum(ledger.address(digest)), sum);
-            assert_eq!(ledger.tally().surplus(&before), Some(digest));
-            assert_eq!(before.surplus(&ledger.tally()), None);
+            assert_ne!(ledger.sum(list), before.sum(list));
+            assert_eq!(ledger.sum(list), before.sum(list).with(digest));
             if random.one_in(3) {
                 let gone = keys.swap_remove(random.below(keys.len() as u64) as usize);
                 ledger.remove(gone);
             }
             ledger.verify().unwrap();
-            let (mut sum, mut tally) = (ListSum::default(), Tally::default());
-            keys.iter().for_each(|&key| tally.add(key));
-            keys.iter().filter(|&&key| ledger.address(key) == 1).for_each(|&key| sum.add(key));
-            assert_eq!((ledger.sum(1), ledger.tally()), (sum, tally));
+            let own = keys.iter().copied().filter(|&key| ledger.list(key) == 1);
+            assert_eq!((ledger.sum(1), ledger.len()), (ListSum::of(own), keys.len()));
         }
         ledger.clear();
         assert_eq!(ledger, Ledger::new(3).unwrap());
-        assert_eq!(ledger.sum(3), ListSum::default());
     }
 }

@@ -174,14 +174,6 @@ impl<F: LevelFilter> Levels<F> {
         (0..self.depth(digest)).try_for_each(|index| self.reserve_at(index, 1))
     }
 
-    /// Makes sure that there is room for all these keys together.
-    pub(super) fn reserve_all(&mut self, digests: &[Digest]) -> Result<(), NoRoom> {
-        (0..=self.count()).try_for_each(|index| {
-            let keys = digests.iter().filter(|&&digest| self.depth(digest) > index).count();
-            self.reserve_at(index, keys)
-        })
-    }
-
     /// Makes sure that a level takes so many more keys.
     fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), NoRoom> {
         let fits = match self.filter_mut(index) {

@@ -1,42 +1,47 @@
 //! What changes a cascade: every operation reads what it needs, changes the remote, and then the levels.
 
-use std::ops::ControlFlow;
-
 use super::filter::Cascade;
-use super::ledger::Tally;
+use super::ledger::{Ledger, ListSum};
 use super::level::LevelFilter;
 use super::levels::{Levels, NoRoom};
-use super::list::List;
 use crate::filter::out_of_memory;
+use crate::ground::Seen;
 use crate::{Adaptation, AdaptiveError, Change, Digest, Filter, FullError, KeyHasher, Remote};
 
-type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
+pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     /// Rebuilds that one repair makes before it gives up. Each accepts the key again with probability ε only.
     const MAX_REBUILDS: u64 = 16;
 
-    /// Reads the list that a key is in, or would be.
-    fn read<R: Remote>(&self, digest: Digest, remote: &mut R) -> Outcome<List, R> {
-        let list = self.read_unchecked(digest, remote)?;
-        list.check(&self.ledger, &self.levels)?;
-        Ok(list)
-    }
-
-    fn read_unchecked<R: Remote>(&self, digest: Digest, remote: &mut R) -> Outcome<List, R> {
-        let mut list = List::new(self.ledger.address(digest));
-        remote.read(list.address, &mut |key| list.push(key, &self.hasher)).map_err(AdaptiveError::Remote)?;
-        Ok(list)
-    }
-
-    /// Whether the remote has a key that the levels accept. A remote that stores nothing at all may be inserted into: one
-    /// key more is never one too few.
-    fn is_listed<R: Remote>(&self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
-        let list = self.read_unchecked(digest, remote)?;
-        if list.iter().next().is_some() {
-            list.check(&self.ledger, &self.levels)?;
+    /// Reads the list of a key.
+    fn read<R: Remote>(&self, digest: Digest, key: &[u8], remote: &mut R) -> Outcome<Neighbours, R> {
+        let (list, homes) = (self.ledger.list(digest), self.ledger.homes());
+        let seen = Seen::read(homes.addresses(list), Some(key), &self.hasher, remote)?;
+        let (sum, own) = (ListSum::of(seen.others.iter().copied()), self.ledger.sum(list));
+        // The sum answers whether the key is the filter's: its row may be there although the filter has never heard of it.
+        let is_known = match (sum.with(digest) == own, sum == own) {
+            (true, _) => true,
+            // A remote that stores nothing at all may be inserted into: one key more is never one too few.
+            (false, agrees) if agrees || seen.others.is_empty() && !seen.has_key => false,
+            _ => return Err(self.inconsistent(list, seen.others.len() + usize::from(seen.has_key))),
+        };
+        if !seen.others.iter().all(|&other| self.contains_digest(other)) {
+            return Err(self.inconsistent(list, seen.others.len() + usize::from(seen.has_key)));
         }
-        Ok(list.rank(key).is_some())
+        Ok(Neighbours {
+            others: seen.others,
+            has_row: seen.has_key,
+            is_known,
+            agrees: sum == own || is_known,
+        })
+    }
+
+    /// A list is not what it should be: a key at least is missing, or unknown.
+    #[cold]
+    fn inconsistent<E>(&self, list: u64, found: usize) -> AdaptiveError<E> {
+        let address = *self.ledger.homes().addresses(list).start();
+        AdaptiveError::Inconsistent { address, expected: found + 1, found }
     }
 
     pub(super) fn full(&self) -> FullError {
@@ -55,67 +60,75 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 
     /// Levels with the hash functions that follow so many rebuilds from now, and all keys of the remote that are to be
-    /// kept. They must be those that make up `expected`.
-    pub(super) fn rebuilt<R: Remote>(
+    /// kept. They must be those of `expected`.
+    fn rebuilt<R: Remote>(
         &self,
         remote: &mut R,
         rebuilds: u64,
-        expected: Tally,
-        mut keep: impl FnMut(u64, &[u8]) -> bool,
+        expected: &Ledger,
+        keep: impl Fn(&[u8]) -> bool,
     ) -> Outcome<Levels<F>, R> {
-        let mut levels = self.empty_levels(rebuilds)?;
-        let (mut found, mut at, mut good) = (Tally::default(), 0, true);
-        let mut visit = |address, key: &[u8]| {
-            at = address;
-            if keep(address, key) {
-                let digest = self.hasher.digest(key);
-                found.add(digest);
-                // All cells are alive, so the key goes to level 0 only, which has room for all.
-                let fits = found.keys <= expected.keys && levels.insert(digest).is_ok();
-                good = fits && self.ledger.address(digest) == address;
-            }
-            if good { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        remote.scan(&mut visit).map_err(AdaptiveError::Remote)?;
-        if good && found == expected { Ok(levels) } else { Err(disagreement(at, expected, found)) }
+        let (levels, found) = self.scanned(remote, rebuilds, keep)?;
+        if found == *expected { Ok(levels) } else { Err(expected.disagreement(&found)) }
     }
 
     pub(super) fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
         let digest = self.hasher.digest(key);
-        if self.contains_digest(digest) && self.is_listed(key, digest, remote)? {
-            return Ok(false);
+        if self.contains_digest(digest) {
+            let Neighbours { is_known, has_row, .. } = self.read(digest, key, remote)?;
+            if is_known && !has_row {
+                remote.apply(&[Change::Insert { address: digest.hi, key }]).map_err(AdaptiveError::Remote)?;
+            }
+            if is_known {
+                return Ok(false);
+            }
         }
+        self.insert_new_bytes(key, remote)?;
+        Ok(true)
+    }
+
+    /// Inserts a key that is not stored.
+    pub(super) fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<(), R> {
+        let digest = self.hasher.digest(key);
         if self.len() >= self.capacity() {
             return Err(self.full().into());
         }
-        let push = [Change::Push { address: self.ledger.address(digest), key }];
         let rebuilt = match self.levels.reserve(digest) {
             Ok(()) => None,
-            Err(NoRoom) => Some(self.rebuilt(remote, 1, self.ledger.tally(), |_, _| true)?),
+            Err(NoRoom) => Some(self.rebuilt(remote, 1, &self.ledger, |stored| stored != key)?),
         };
-        remote.apply(&push).map_err(AdaptiveError::Remote)?;
+        remote.apply(&[Change::Insert { address: digest.hi, key }]).map_err(AdaptiveError::Remote)?;
         if let Some(levels) = rebuilt {
             self.take(levels, 1);
         }
         // Without memory the key is in the remote only, which the next look at its list will show.
         self.levels.insert(digest).map_err(|NoRoom| self.full())?;
         self.ledger.insert(digest);
-        Ok(true)
+        Ok(())
     }
 
-    pub(super) fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    pub(super) fn remove_bytes<R: Remote>(
+        &mut self,
+        key: &[u8],
+        is_stored: bool,
+        remote: &mut R,
+    ) -> Outcome<bool, R> {
         let digest = self.hasher.digest(key);
         if !self.contains_digest(digest) {
             return Ok(false);
         }
-        let list = self.read(digest, remote)?;
-        let Some(rank) = list.rank(key) else { return Ok(false) };
-        let neighbours = list.neighbours(Some(rank));
-        let change = [Change::Remove { address: list.address, rank, key }];
-        let rebuilt = if !F::REMOVES && self.levels.reserve_rejection(digest, &neighbours) == Err(NoRoom) {
-            let mut rest = self.ledger.tally();
-            rest.take(digest);
-            Some(self.rebuilt(remote, 1, rest, |_, stored| stored != key)?)
+        let Neighbours { others, has_row, is_known, .. } = self.read(digest, key, remote)?;
+        let change = [Change::Remove { address: digest.hi, key }];
+        if !is_known || !has_row && !is_stored {
+            if has_row {
+                remote.apply(&change).map_err(AdaptiveError::Remote)?;
+            }
+            return Ok(false);
+        }
+        let rebuilt = if !F::REMOVES && self.levels.reserve_rejection(digest, &others) == Err(NoRoom) {
+            let mut rest = self.ledger.clone();
+            rest.remove(digest);
+            Some(self.rebuilt(remote, 1, &rest, |stored| stored != key)?)
         } else {
             None
         };
@@ -127,7 +140,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
             if !F::REMOVES {
                 // What is left of the key is a false positive. Should memory be lacking to repair it, it stays one until
                 // somebody asks.
-                let _ = self.levels.reject(digest, &neighbours);
+                let _ = self.levels.reject(digest, &others);
             }
         }
         self.ledger.remove(digest);
@@ -139,11 +152,15 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         if !self.contains_digest(digest) {
             return Ok(Adaptation::NotFalsePositive);
         }
-        let list = self.read(digest, remote)?;
-        if list.rank(key).is_some() {
+        let Neighbours { others, has_row, is_known, agrees } = self.read(digest, key, remote)?;
+        if has_row {
             return Ok(Adaptation::NotFalsePositive);
         }
-        let (rejected, resets) = self.reject(digest, &list.neighbours(None), remote)?;
+        if is_known || !agrees {
+            // A key is missing, be it this one.
+            return Err(self.inconsistent(self.ledger.list(digest), others.len()));
+        }
+        let (rejected, resets) = self.reject(digest, &others, remote)?;
         let Some(slots) = rejected.ok().filter(|_| !self.contains_digest(digest)) else {
             return Ok(Adaptation::Unfixable);
         };
@@ -169,7 +186,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         let mut rebuilds = 0;
         loop {
             rebuilds += 1;
-            let mut levels = self.rebuilt(remote, rebuilds, self.ledger.tally(), |_, _| true)?;
+            let mut levels = self.rebuilt(remote, rebuilds, &self.ledger, |_| true)?;
             let rejected = levels.reject(digest, neighbours);
             if rejected.is_ok() || rebuilds == Self::MAX_REBUILDS {
                 self.take(levels, rebuilds);
@@ -179,10 +196,13 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 }
 
-/// Filter and remote do not hold the same keys; `address` is where that was noticed.
-pub(super) fn disagreement<E>(address: u64, expected: Tally, found: Tally) -> AdaptiveError<E> {
-    // Where the numbers agree and the keys do not, one key at least is lacking.
-    let lacking = usize::from(found.keys == expected.keys);
-    let found = found.keys - lacking.min(found.keys);
-    AdaptiveError::Inconsistent { address, expected: expected.keys, found }
+/// The keys of a list but the one that was looked for, and what there is of that.
+struct Neighbours {
+    others: Vec<Digest>,
+    /// Whether the remote has it.
+    has_row: bool,
+    /// Whether the filter has it.
+    is_known: bool,
+    /// Whether the filter has the others.
+    agrees: bool,
 }

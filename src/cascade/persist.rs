@@ -4,7 +4,6 @@
 //! parameters    lists, filters, capacity of the last level, kind of the filters, repairs made, rebuilds, digests of the
 //!               last level
 //! section       for every filter: rate (as bits), keys, home cells, cells that may die
-//! section       the sum of all digests, its upper half first
 //! section       a byte for every list
 //! every filter  the filter: 2 + 8 numbers, then its own sections; blocks of its dead cells, how many cells are dead; their words
 //! section       the digests of the last level in ascending order

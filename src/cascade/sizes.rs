@@ -9,11 +9,10 @@ use crate::bloom::size::optimal_bits_per_key;
 /// Home cells of level 0 per stored key; every level has as many times more as the one above it.
 const CELLS: u64 = 16;
 
-/// Stored keys per list of the remote.
+/// Stored keys per list.
 ///
-/// A repair reads one list, and every list takes a byte of the filter: longer ones cost reading, shorter ones memory that
-/// repairs could have.
-const KEYS_PER_LIST: u64 = 128;
+/// A repair reads one list, and every list takes a byte of the filter: longer ones cost reading, shorter ones memory.
+const KEYS_PER_LIST: u64 = 16;
 
 /// The smallest number of cells that may die at a level, so that tiny filters are not rebuilt all the time.
 const LEAST_DEAD: usize = 8;
@@ -27,7 +26,7 @@ const ROUNDING_BITS: f64 = 10_240.0;
 /// How large everything is; the same before and after a rebuild.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Sizes {
-    /// Lists in the remote. The home cells of every level are a multiple of this.
+    /// Lists. The home cells of every level are a multiple of this.
     pub(super) lists: u64,
     /// The levels that are filters, at least one.
     pub(super) levels: Vec<LevelSize>,
@@ -51,7 +50,8 @@ impl Sizes {
     /// The sizes of levels with these rates.
     ///
     /// A Bloom filter of n keys takes 1.4427·n·log₂(1/ε) bits; everything that repairs take is to stay within a share
-    /// of 8ε + 0.5% on top of that, so that the whole takes at most (1 + 8ε)·1.45·n·log₂(1/ε). If the filter cannot
+    /// of 8ε + 0.5% on top of that, so that the whole takes at most (1 + 8ε)·1.45·n·log₂(1/ε), and the ledger's half a bit per
+    /// key. If the filter cannot
     /// remove, a third of the share goes to room for the keys that have been removed, so that the filter keeps its rate
     /// while they are left behind.
     pub(super) fn new(capacity: usize, rates: &[f64], removes: bool) -> Self {
@@ -60,10 +60,9 @@ impl Sizes {
         let lists = (least_keys / KEYS_PER_LIST).max(LEAST_LISTS);
         let share = 8.0 * rate + 0.005;
         let garbage = if removes { 0.0 } else { (share / 3.0).min(0.05) };
-        // What whole probes, whole blocks and the ledger cost is not there for repairs.
+        // What whole probes and whole blocks cost is not there for repairs.
         let (optimum, filter) = (optimal_bits_per_key(rate), bloom_size(1.0, rate).bits);
-        let ledger = 8.0 / KEYS_PER_LIST as f64;
-        let budget = ((1.0 + share) * optimum - (1.0 + garbage) * filter - ledger) * keys;
+        let budget = ((1.0 + share) * optimum - (1.0 + garbage) * filter) * keys;
         let budget = budget - ROUNDING_BITS.min(budget * 2.0 / 3.0);
         let mut level = LevelSize {
             rate,

@@ -1,8 +1,8 @@
 //! What the remote says is checked here: against the slot that it says it of, or against the whole table.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range, RangeInclusive};
 
-use crate::{AdaptiveError, Digest, Filter, KeyHasher, Remote};
+use crate::{AdaptiveError, Digest, KeyHasher, Remote};
 
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
@@ -10,8 +10,23 @@ use super::place::CuckooPlace;
 use super::variant::Variant;
 
 impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
-    /// Reads the key of an occupied slot. The remote must have exactly one there, and it must be one that the
-    /// filter could have put there: one of its bins, its fingerprint.
+    /// Calls `visit` with the pairs of some slots, in order.
+    pub(super) fn visit_slots<R: Remote>(
+        &self,
+        slots: Range<usize>,
+        remote: &mut R,
+        mut visit: impl FnMut(usize, &[u8]),
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let addresses = self.addresses.of(slots.start)..=self.addresses.of(slots.end - 1);
+        let visited = remote.range(addresses, &mut |address, key| {
+            self.addresses.slot(address).into_iter().for_each(|slot| visit(slot, key));
+            ControlFlow::Continue(())
+        });
+        visited.map_err(AdaptiveError::Remote)
+    }
+
+    /// Reads the key of an occupied slot. The remote must have exactly one there that the filter could have put there: one of
+    /// its bins, its fingerprint. Others are debris.
     pub(super) fn read_slot<T, R: Remote>(
         &self,
         slot: usize,
@@ -19,18 +34,14 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         visit: impl FnOnce(&[u8], CuckooPlace) -> T,
     ) -> Result<T, AdaptiveError<R::Error>> {
         let (mut visit, mut seen, mut found) = (Some(visit), None, 0);
-        let address = self.addresses.of(slot);
-        remote
-            .read(address, &mut |key| {
-                let place = self.place_of(self.hasher.digest(key));
-                if let Some(visit) = visit.take_if(|_| self.table.holds(slot, place)) {
-                    seen = Some(visit(key, place));
-                }
+        self.visit_slots(slot..slot + 1, remote, |_, key| {
+            let place = self.place_of(self.hasher.digest(key));
+            if self.table.holds(slot, place) {
                 found += 1;
-            })
-            .map_err(AdaptiveError::Remote)?;
-        // A single key that does not belong here counts as none.
-        let found = if found == 1 && seen.is_none() { 0 } else { found };
+                seen = visit.take().map(|visit| visit(key, place)).or(seen.take());
+            }
+        })?;
+        let address = self.addresses.of(slot);
         seen.filter(|_| found == 1).ok_or(AdaptiveError::Inconsistent { address, expected: 1, found })
     }
 
@@ -70,13 +81,13 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     pub(super) fn check_all<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         // Only a key that hits a second slot can lie there as well: one in so many, as false positives are.
         let mut doubtful: Vec<(u128, usize)> = Vec::new();
-        let stale = self.scan_slots(remote, |slot, digest| {
+        let debris = self.scan_slots(0..=u64::MAX, remote, |slot, digest| {
             if self.table.hits(self.place_of(digest)).len() > 1 {
                 doubtful.push((digest.to_u128(), slot));
             }
         })?;
-        if let Some((address, found)) = stale {
-            return Err(AdaptiveError::Inconsistent { address, expected: 0, found });
+        if let Some(address) = debris {
+            return Err(AdaptiveError::Inconsistent { address, expected: 0, found: 1 });
         }
         doubtful.sort_unstable();
         let same_digest = doubtful.chunk_by(|a, b| a.0 == b.0);
@@ -92,39 +103,34 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         slots.iter().try_for_each(|&(_, slot)| self.read_occupant(slot, &mut draft, remote).map(drop))
     }
 
-    /// Calls `visit` for every occupied slot, in order, with the digest of its key, and checks on the way that each
-    /// has exactly one. Returns the first address outside the half in use that has keys, and how many.
+    /// Calls `visit` for every occupied slot, in order, with the digest of its key, and checks on the way that each has exactly
+    /// one. Returns the address of the first pair in the range that belongs to no slot.
     pub(super) fn scan_slots<R: Remote>(
         &self,
+        addresses: RangeInclusive<u64>,
         remote: &mut R,
         mut visit: impl FnMut(usize, Digest),
-    ) -> Result<Option<(u64, usize)>, AdaptiveError<R::Error>> {
+    ) -> Result<Option<u64>, AdaptiveError<R::Error>> {
         let mut walk = Walk { filter: self, next: 0 };
-        let (mut stale, mut mismatch): (Option<(u64, usize)>, _) = (None, None);
-        let scanned = remote.scan(&mut |address, key| {
-            let Some(slot) = self.addresses.slot(address) else {
-                let (first, count) = stale.get_or_insert((address, 0));
-                *count += usize::from(*first == address);
-                return ControlFlow::Continue(());
-            };
-            match walk.step(slot, key) {
-                Ok(digest) => {
-                    visit(slot, digest);
-                    ControlFlow::Continue(())
-                }
+        let (mut debris, mut mismatch) = (None, None);
+        let scanned = remote.range(addresses, &mut |address, key| {
+            match walk.step(self.addresses.slot(address), key) {
+                Ok(Some((slot, digest))) => visit(slot, digest),
+                Ok(None) => debris = debris.or(Some(address)),
                 Err(found) => {
                     mismatch = Some(found);
-                    ControlFlow::Break(())
+                    return ControlFlow::Break(());
                 }
             }
+            ControlFlow::Continue(())
         });
         scanned.map_err(AdaptiveError::Remote)?;
         match mismatch.or_else(|| walk.pass(self.table.layout().slots()).err()) {
-            Some(Mismatch { slot, expected, found }) => {
-                let address = self.addresses.of(slot);
+            Some(Mismatch { slot, found }) => {
+                let (address, expected) = (self.addresses.of(slot), 1);
                 Err(AdaptiveError::Inconsistent { address, expected, found })
             }
-            None => Ok(stale),
+            None => Ok(debris),
         }
     }
 }
@@ -139,35 +145,30 @@ struct Walk<'a, V: Variant, H: KeyHasher> {
 /// A slot of which the remote says something else than the table.
 struct Mismatch {
     slot: usize,
-    expected: usize,
     found: usize,
 }
 
 impl<V: Variant, H: KeyHasher> Walk<'_, V, H> {
-    /// The remote has this key for this slot, and nothing for those between the last one and this.
-    fn step(&mut self, slot: usize, key: &[u8]) -> Result<Digest, Mismatch> {
-        let table = &self.filter.table;
+    /// The remote has this key for this slot, and none that fits for those between the last one and this. `None` if it is
+    /// debris.
+    fn step(&mut self, slot: Option<usize>, key: &[u8]) -> Result<Option<(usize, Digest)>, Mismatch> {
+        let (table, digest) = (&self.filter.table, self.filter.hasher.digest(key));
+        let Some(slot) = slot.filter(|&slot| table.holds(slot, self.filter.place_of(digest))) else {
+            return Ok(None);
+        };
         if slot < self.next {
-            // Named twice, or out of order, which comes to the same: it was passed as vacant.
-            let expected = usize::from(!table.is_vacant(slot));
-            return Err(Mismatch { slot, expected, found: 1 + expected });
+            // Named twice, or out of order, which comes to the same.
+            return Err(Mismatch { slot, found: 2 });
         }
         self.pass(slot)?;
-        if table.is_vacant(slot) {
-            return Err(Mismatch { slot, expected: 0, found: 1 });
-        }
-        let digest = self.filter.digest(key);
-        if !table.holds(slot, self.filter.place_of(digest)) {
-            return Err(Mismatch { slot, expected: 1, found: 0 });
-        }
         self.next = slot + 1;
-        Ok(digest)
+        Ok(Some((slot, digest)))
     }
 
-    /// The remote has nothing for the slots before this one.
+    /// The remote has nothing that fits for the slots before this one.
     fn pass(&mut self, slot: usize) -> Result<(), Mismatch> {
         match (self.next..slot).find(|&slot| !self.filter.table.is_vacant(slot)) {
-            Some(slot) => Err(Mismatch { slot, expected: 1, found: 0 }),
+            Some(slot) => Err(Mismatch { slot, found: 0 }),
             None => {
                 self.next = slot;
                 Ok(())

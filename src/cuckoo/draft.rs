@@ -138,14 +138,26 @@ impl Draft {
         Ok(())
     }
 
-    /// What the remote has to do.
+    /// What the remote has to do. First what comes, then what goes: if a store makes a part of a group only, every key still has
+    /// a pair.
     pub(super) fn changes(&self, addresses: Addresses) -> impl Iterator<Item = Change<'_>> {
-        let moved = self.planned.iter().filter(|planned| planned.moved);
-        moved.filter_map(move |planned| {
-            let key = planned.resident.map(|resident| self.key(resident));
+        let insertions = self.moves().filter_map(move |(slot, _, new)| {
+            new.map(|key| Change::Insert { address: addresses.of(slot), key })
+        });
+        let removals = self.moves().filter_map(move |(slot, old, _)| {
+            old.map(|key| Change::Remove { address: addresses.of(slot), key })
+        });
+        insertions.chain(removals)
+    }
+
+    /// The slots that get another key, with the old and the new one.
+    fn moves(&self) -> impl Iterator<Item = (usize, Option<&[u8]>, Option<&[u8]>)> {
+        let moved = self.planned.iter().filter(|planned| planned.moved).map(|planned| {
             let old = self.occupant(planned.slot).map(|resident| self.key(resident));
-            change(addresses.of(planned.slot), old, key)
-        })
+            (planned.slot, old, planned.resident.map(|resident| self.key(resident)))
+        });
+        // A key that comes back to its slot stays there.
+        moved.filter(|(_, old, new)| old != new)
     }
 
     /// Makes the changes of the table, which cannot fail.
@@ -165,7 +177,7 @@ fn apply<'k, R: Remote>(
     mut changes: impl Iterator<Item = Change<'k>>,
     remote: &mut R,
 ) -> Result<(), R::Error> {
-    let mut few = [Change::Clear; 8];
+    let mut few = [Change::Remove { address: 0, key: &[] }; 8];
     let mut count = 0;
     for (place, change) in few.iter_mut().zip(changes.by_ref()) {
         *place = change;
@@ -179,15 +191,4 @@ fn apply<'k, R: Remote>(
         many.extend(few.into_iter().chain(changes));
     }
     remote.apply(if many.is_empty() { &few[..count] } else { &many })
-}
-
-/// What the remote has to do so that `key`, or nobody's, is at the address where `old` is.
-fn change<'k>(address: u64, old: Option<&'k [u8]>, key: Option<&'k [u8]>) -> Option<Change<'k>> {
-    let rank = 0;
-    match (old, key) {
-        (None, Some(key)) => Some(Change::Push { address, key }),
-        (Some(old), Some(key)) => Some(Change::Replace { address, rank, old, key }),
-        (Some(key), None) => Some(Change::Remove { address, rank, key }),
-        (None, None) => None,
-    }
 }

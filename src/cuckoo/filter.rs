@@ -1,9 +1,11 @@
 //! The filter that all adaptive members of the family are: its state, and the traits that it has in common with
 //! other filters.
 
+use std::ops::RangeInclusive;
+
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Change, Digest, Filter, FilterStats, InvariantError,
-    Key, KeyHasher, Remote, Resync, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, InvariantError,
+    Key, KeyHasher, Remote, Settled, Xxh3, filter::clear_remote,
 };
 
 use super::address::Addresses;
@@ -20,7 +22,8 @@ use super::variant::{AdaptiveVariant, Variant};
 /// [`SwappingFilter`](super::SwappingFilter) are, each with its own [`Variant`].
 ///
 /// The address in the remote is the slot number (or, after every second rehash, the slot number behind that of the
-/// last slot), and each occupied slot has exactly one key there.
+/// last slot), and each occupied slot has exactly one key there that fits it. What else is there is debris of groups that
+/// failed, and ignored.
 ///
 /// | operation | local | remote |
 /// |---|---|---|
@@ -33,12 +36,12 @@ use super::variant::{AdaptiveVariant, Variant};
 ///
 /// If a chain of kicks finds no end, the filter places all keys by new hash functions ([`FilterStats::rebuilds`] counts
 /// how often). That forgets earlier repairs, and below the highest load it is rare. It scans the remote for the keys'
-/// digests, copies the keys to other addresses in groups of a few hundred, changes over, and removes the old lists;
+/// digests, copies the keys to other addresses in groups of a few hundred, changes over, and removes the old pairs;
 /// it takes some 16 bytes a key and 16 a slot while it lasts, and the room for a second copy of the keys in the remote.
 ///
 /// If the remote fails half-way, no key is lost: the filter goes on with the old hash functions or, if all keys were
 /// copied already, with the new ones. Copies may be left over at the addresses that are not in use. No operation reads
-/// them; [`verify_remote`](Adaptive::verify_remote) reports them, and the next [`resync`](Adaptive::resync), rehash,
+/// them; [`verify_remote`](Adaptive::verify_remote) reports them, and the next [`settle`](Adaptive::settle), rehash,
 /// [`rebuild`](Adaptive::rebuild) or [`clear`](Adaptive::clear) removes them.
 ///
 /// # Equality
@@ -207,6 +210,15 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
         key.with_bytes(|bytes| self.insert_bytes(bytes, remote))
     }
 
+    /// Reads only where other keys have to make room.
+    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|bytes| self.insert_new_bytes(bytes, remote))
+    }
+
     fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,
@@ -225,7 +237,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
 
     /// The hash functions and the counters stay.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         self.table.clear();
         (self.len, self.littered) = (0, false);
         Ok(())
@@ -235,13 +247,15 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
         self.check_all(remote)
     }
 
-    /// Sweeps away what a failed rehash has left over as well.
-    fn resync<R: Remote>(
+    /// Sweeps away what a failed rehash has left over as well. An item without a key goes only if the range has all addresses:
+    /// a group that was reported as failed may have moved its key to any slot.
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        self.resync_addresses(addresses, remote)
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        self.settle_slots(&addresses, authority, remote)
     }
 
     /// With the next hash functions, and the other half of the addresses: of what a rebuild writes before it fails,

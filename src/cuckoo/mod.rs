@@ -21,17 +21,15 @@ mod builder;
 mod check;
 mod draft;
 mod filter;
-mod group;
 mod layout;
-mod matching;
 mod operations;
 mod partial;
 mod persist;
 mod place;
 mod rehash;
 mod repair;
-mod resync;
 mod search;
+mod settle;
 mod table;
 #[cfg(test)]
 mod tests;

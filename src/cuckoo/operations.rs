@@ -18,20 +18,30 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let place = self.place_of(self.hasher.digest(key));
-        let look = self.table.look(place);
-        if look.hit && self.find(key, place, remote)?.is_some() {
+        if self.table.look(place).hit && self.find(key, place, remote)?.is_some() {
             return Ok(false);
         }
+        self.insert_new_bytes(key, remote)?;
+        Ok(true)
+    }
+
+    /// Inserts a key that is not stored.
+    pub(super) fn insert_new_bytes<R: Remote>(
+        &mut self,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
         if self.len >= self.capacity {
             return Err(self.full().into());
         }
-        if let Some(slot) = look.vacancy {
+        let place = self.place_of(self.hasher.digest(key));
+        if let Some(slot) = self.table.look(place).vacancy {
             self.insert_into(slot, key, place, remote)?;
         } else {
             self.insert_by_chain(key, place, remote)?;
         }
         self.len += 1;
-        Ok(true)
+        Ok(())
     }
 
     /// Inserts a key into an empty slot of its own.
@@ -43,8 +53,8 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         place: CuckooPlace,
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        let push = [Change::Push { address: self.addresses.of(slot), key }];
-        remote.apply(&push).map_err(AdaptiveError::Remote)?;
+        let insertion = [Change::Insert { address: self.addresses.of(slot), key }];
+        remote.apply(&insertion).map_err(AdaptiveError::Remote)?;
         self.table.put(slot, place, 0);
         Ok(())
     }
@@ -113,7 +123,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let place = self.place_of(self.hasher.digest(key));
         let Some(slot) = self.find(key, place, remote)? else { return Ok(false) };
-        let change = [Change::Remove { address: self.addresses.of(slot), rank: 0, key }];
+        let change = [Change::Remove { address: self.addresses.of(slot), key }];
         remote.apply(&change).map_err(AdaptiveError::Remote)?;
         self.table.erase(slot);
         self.len -= 1;
@@ -207,11 +217,6 @@ impl<V: Variant, H: KeyHasher, R: Remote> World for Live<'_, V, H, R> {
                 None => self.filter.read_occupant(slot, self.draft, self.remote),
             },
         }
-    }
-
-    #[inline]
-    fn expect(&self, slot: usize) {
-        self.remote.prefetch(self.filter.addresses.of(slot));
     }
 
     #[inline]

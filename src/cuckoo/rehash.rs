@@ -2,15 +2,15 @@
 //!
 //! The keys' bytes stay in the remote. Their digests are enough to find a slot for each; then the keys are copied
 //! slot by slot to the other half of the [addresses](super::address), in groups, the filter changes over, and the
-//! old lists are removed.
+//! old pairs are removed.
 
 use std::convert::Infallible;
 
-use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+use crate::filter::{Grouped, clear_range};
+use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::AdaptiveCuckooFilter;
 use super::address::Addresses;
-use super::group::Group;
 use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
 use super::table::SlotTable;
@@ -54,12 +54,12 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         remote: &mut R,
     ) -> Result<Vec<Digest>, AdaptiveError<R::Error>> {
         let mut digests = with_room_for(self.len + usize::from(newcomer.is_some()))?;
-        self.scan_slots(remote, |_, digest| digests.push(digest))?;
+        self.scan_slots(self.addresses.all(), remote, |_, digest| digests.push(digest))?;
         digests.extend(newcomer);
         Ok(digests)
     }
 
-    /// Copies all keys to where they are to lie, changes over, and removes the old lists.
+    /// Copies all keys to where they are to lie, changes over, and removes the old pairs.
     fn move_keys<R: Remote>(
         &mut self,
         epoch: u64,
@@ -84,7 +84,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         self.sweep(remote)
     }
 
-    /// Pushes every key to the address of its new slot. Holds a group of keys at a time.
+    /// Inserts every key at the address of its new slot. Holds a group of keys at a time.
     fn copy_keys<R: Remote>(
         &self,
         to: Addresses,
@@ -92,50 +92,29 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         seats: &[usize],
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        let mut group = Group::new();
+        let mut remote = Grouped::new(remote);
         let occupied = (0..self.table.layout().slots()).filter(|&slot| !self.table.is_vacant(slot));
         for ((slot, &digest), &seat) in occupied.zip(digests).zip(seats) {
-            let read = self.read_slot(slot, remote, |key, _| {
-                group.add(to.of(seat), key);
-                self.hasher.digest(key)
-            })?;
-            if read != digest {
+            let key: Box<[u8]> = self.read_slot(slot, &mut remote, |key, _| key.into())?;
+            if self.hasher.digest(&key) != digest {
                 // Not the key that the scan had here.
                 let address = self.addresses.of(slot);
                 return Err(AdaptiveError::Inconsistent { address, expected: 1, found: 0 });
             }
-            if group.is_full() {
-                group.push_all(remote)?;
-            }
+            let copy = Change::Insert { address: to.of(seat), key: &key };
+            remote.apply(&[copy]).map_err(AdaptiveError::Remote)?;
         }
-        group.push_all(remote)
+        remote.flush().map_err(AdaptiveError::Remote)
     }
 
-    /// Removes every list outside the half of the addresses in use: copies of keys that a rehash has left there. All
-    /// that the filter holds lies in the half in use, so nothing is lost.
+    /// Removes everything outside the half of the addresses in use: copies of keys that a rehash has left there. All that the
+    /// filter holds lies in the half in use, so nothing is lost.
     pub(super) fn sweep<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        let mut group = Group::new();
-        for address in self.stale_addresses(remote)? {
-            remote.read(address, &mut |key| group.add(address, key)).map_err(AdaptiveError::Remote)?;
-            if group.is_full() {
-                group.remove_all(remote)?;
-            }
+        for range in self.addresses.elsewhere() {
+            clear_range(range, remote)?;
         }
-        group.remove_all(remote)?;
         self.littered = false;
         Ok(())
-    }
-
-    fn stale_addresses<R: Remote>(&self, remote: &mut R) -> Result<Vec<u64>, AdaptiveError<R::Error>> {
-        let mut addresses = Vec::new();
-        let scanned = remote.scan(&mut |address, _| {
-            if self.addresses.slot(address).is_none() && addresses.last() != Some(&address) {
-                addresses.push(address);
-            }
-            std::ops::ControlFlow::Continue(())
-        });
-        scanned.map_err(AdaptiveError::Remote)?;
-        Ok(addresses)
     }
 }
 

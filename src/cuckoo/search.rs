@@ -19,9 +19,6 @@ pub(super) trait World {
     /// The first slot of the key's bin in a table.
     fn first_slot(&self, item: Self::Item, table: usize) -> usize;
 
-    /// Says that [`item`](Self::item) is likely to be asked for this slot soon.
-    fn expect(&self, _slot: usize) {}
-
     /// Whether the key may be put there.
     fn is_welcome(&self, _item: Self::Item, _slot: usize) -> bool {
         true
@@ -62,9 +59,6 @@ struct Node<I> {
 /// The parent of a move that nothing has to come before.
 const ROOT: u32 = u32::MAX;
 
-/// How many keys are announced before they are asked for.
-const EXPECTED: usize = 4;
-
 /// What is kept of the memory between searches, in nodes.
 const KEPT: usize = 64;
 
@@ -90,8 +84,6 @@ impl<I: Copy> Search<I> {
                 return Ok(true);
             }
         }
-        // The keys in the newcomer's own slots are asked for first, in order, and a few of them are enough mostly.
-        self.slots.iter().take(EXPECTED).for_each(|&slot| world.expect(slot));
         let mut next = 0;
         while next < self.nodes.len() && self.nodes.len() < budget {
             let from = self.nodes[next].table as usize;

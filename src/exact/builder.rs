@@ -62,8 +62,8 @@ impl Default for ExactListBuilder {
     }
 }
 
-/// Keys that are put through the first table at once, on all cores.
-const BATCH: usize = 1 << 18;
+/// Keys that are put through the first table at once, on all cores. Their digests fit into a cache.
+const BATCH: usize = 1 << 16;
 
 impl<H: KeyHasher> ExactListBuilder<H> {
     /// The seed of the hash function; from the operating system unless given. One seed and two lists always give the same bytes, on

@@ -10,12 +10,15 @@
 //! | changes | built again | insertions, removals, repairs |
 //! | other keys | up to half of them accepted, or the share that is asked for | the filter's rate, repaired when told |
 //!
+//! Where groups of keys differ in their share of accepted ones, [`ExactGroups`] gives each a list of its own.
+//!
 //! Both can be [saved](crate::format::Persist), handed out and opened in a memory map; those who ask them need neither list nor
 //! remote. Without keys to reject, [`ExactList`] is a filter for data that does not change: 8.025 bits a key at a rate of 1/256
 //! with 10^6 keys, where the limit is 8.
 
 mod builder;
 mod exclude;
+mod groups;
 mod list;
 mod lists;
 mod persist;
@@ -27,6 +30,7 @@ mod tests;
 
 pub use builder::{ExactListBuilder, ExactListError};
 pub use exclude::{ExcludeError, Exclusion, exclude};
+pub use groups::ExactGroups;
 pub use list::ExactList;
 pub use lists::{List, Lists};
 pub use plan::limit_bits;

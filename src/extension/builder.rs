@@ -3,10 +3,11 @@
 use std::marker::PhantomData;
 
 use crate::bins::BinParameters;
-use crate::ground::{Ground, Wishes, choose, restore};
+use crate::filter::clear_remote;
+use crate::ground::{Ground, Wishes, choose, from_sorted};
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, code_for, common_parameters};
-use crate::{Adaptive, BuildError, BulkError, Change, Key, KeyHasher, Remote, Xxh3};
+use crate::{Adaptive, BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
 
 use super::scheme::Extending;
 use super::{ExtensionFilter, On};
@@ -56,8 +57,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, and for filters with
     /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
-    /// Give it where a filter is [built again](Self::build_from) over the lists of another one that may have been built with
-    /// another version. [`ExtensionFilter::ground`] says which one a filter has.
+    /// [`ExtensionFilter::ground`] says which one a filter has.
     ///
     /// ```
     /// use besom::{BuildError, ExtensionFilter, Ground, Overflow};
@@ -132,9 +132,9 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     }
 
     /// The filter of these keys, each of which counts once, or one with room for more if a larger
-    /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has their lists.
+    /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
     ///
-    /// Several times faster than inserting them one by one: they are sorted by place first, and table and lists are
+    /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
     /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. On [bins](Ground::Bins),
     /// where insertion is fast as it is, the keys are inserted one by one. Where the ground is to be chosen, so many keys count as
     /// capacity.
@@ -157,7 +157,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
             On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.filled(keys, remote)?) }),
             bins @ On::Bins(_) => {
                 let mut filter = ExtensionFilter { on: bins };
-                remote.apply(&[Change::Clear]).map_err(crate::AdaptiveError::Remote)?;
+                clear_remote(remote)?;
                 for key in keys {
                     filter.insert(key, remote)?;
                 }
@@ -166,21 +166,19 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         }
     }
 
-    /// The filter whose lists the remote has: the way back when its file is lost. Repairs are forgotten.
+    /// The filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential pass
+    /// over the remote, which is only read; two if there are more keys than the capacity and the filter is
+    /// [growable](Self::growable). No memory but the filter's.
     ///
-    /// The remote is read twice and not written to; nothing but a list at a time is kept of it.
-    ///
-    /// Capacity, rate, load, [ground](Self::ground) and seed must be those that the filter was built with; how often it has
-    /// [grown](Self::growable) since then is found out.
+    /// The seed must be the one that the addresses were made with; the other parameters may be others.
     ///
     /// # Errors
     ///
-    /// [`BulkError`] if the remote failed, has more keys than the filter was built for, or has lists that a filter with these
-    /// parameters does not write.
-    pub fn build_from<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
+    /// [`BulkError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not theirs.
+    pub fn from_sorted<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
         let on = match self.build()?.on {
-            On::Quotient(core) => On::Quotient(restore(core, remote)?),
-            On::Bins(bins) => On::Bins(restore(bins, remote)?),
+            On::Quotient(core) => On::Quotient(from_sorted(core, remote)?),
+            On::Bins(bins) => On::Bins(from_sorted(bins, remote)?),
         };
         Ok(ExtensionFilter { on })
     }

@@ -14,13 +14,16 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
+use std::ops::RangeInclusive;
+
 use crate::bins::{ExtendingBins, Place as BinPlace};
-use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
+use crate::filter::out_of_memory;
+use crate::format::{Decoder, Encoder, FormatError, HasRuns, Kind, Persist, Runs};
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, Growable, InvariantError,
-    Key, KeyHasher, Remote, Resync, Xxh3, batch, ground,
+    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Growable,
+    HashAddressed, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3, batch, ground,
 };
 
 pub use builder::ExtensionFilterBuilder;
@@ -39,8 +42,8 @@ use scheme::Extending;
 /// | false positives | ε for any query that was not one before, less for slots that were repaired |
 /// | room for repairs | about a third of the telescoping filter's: five slots in 46; see [`Overflow`](crate::Overflow) for what happens then |
 /// | `contains` | a quotient filter's speed: extensions are decoded only after quotient and remainder matched |
-/// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
-/// | `adapt` | one list read, nothing written |
+/// | `insert`, `remove` | one group of changes to the remote; one range read if the key seems to be there already |
+/// | `adapt` | one range read, nothing written |
 ///
 /// It stands on one of two [grounds](Ground), which its builder [chooses](ExtensionFilterBuilder::ground): what it promises is
 /// the same on both, but for speed and space. The table above is that of the quotient table; [`Ground::Bins`] says what is
@@ -207,8 +210,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         on_ground!(&self.on, filter => filter.contains_digest(digest))
     }
 
-    /// On a quotient table the upper half of the digest is nearly always enough, and the hash need not compute the other one. In
-    /// the few other cases the key is hashed once more.
+    /// The upper half of the digest is nearly always enough, and the hash need not compute the other one. In the few other
+    /// cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         match &self.on {
@@ -216,7 +219,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
                 let digest = || core.hasher().digest_key(key);
                 core.contains_at(core.place(digest()), digest)
             }
-            On::Bins(bins) => bins.contains_digest(bins.hasher().digest_key(key)),
+            On::Bins(bins) => bins.contains_hashed(|| bins.hasher().digest_key(key)),
         }
     }
 
@@ -256,6 +259,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 }
 
 impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
+    const HASH_ADDRESSED: bool = true;
+
     #[inline(always)]
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
@@ -263,6 +268,24 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         R: Remote,
     {
         key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.insert(bytes, remote)))
+    }
+
+    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.insert_new(bytes, remote)))
+    }
+
+    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(
+            |bytes| on_ground!(&mut self.on, filter => ground::remove_stored(filter, bytes, remote)),
+        )
     }
 
     fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
@@ -289,16 +312,25 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         on_ground!(&self.on, filter => ground::verify_remote(filter, remote))
     }
 
-    fn resync<R: Remote>(
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => ground::resync(filter, addresses, remote))
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => ground::settle(filter, addresses, authority, remote))
     }
 
-    fn address_of(&self, digest: Digest) -> Option<u64> {
-        Some(on_ground!(&self.on, filter => ground::address_of(filter, digest)))
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+        on_ground!(&mut self.on, filter => {
+            let empty = filter.emptied().map_err(out_of_memory)?;
+            *filter = ground::from_sorted(empty, remote)?;
+        });
+        Ok(true)
+    }
+
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        Some(on_ground!(&self.on, filter => ground::home(filter, digest)))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -310,6 +342,8 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
     }
 }
 
+impl<H: KeyHasher> HashAddressed for ExtensionFilter<H> {}
+
 impl<H: KeyHasher> Growable for ExtensionFilter<H> {
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_ground!(&mut self.on, filter => ground::grow(filter, remote))
@@ -317,7 +351,7 @@ impl<H: KeyHasher> Growable for ExtensionFilter<H> {
 }
 
 /// Equal filters have the same ground, parameters, hash function, keys (as far as they can tell) and repairs, in the same
-/// order, so that one can take the place of the other in front of the same remote.
+/// slots.
 impl<H: KeyHasher> PartialEq for ExtensionFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         match (&self.on, &other.on) {
@@ -328,7 +362,7 @@ impl<H: KeyHasher> PartialEq for ExtensionFilter<H> {
     }
 }
 
-/// Parameters: of a quotient table as for all filters with values; of bins see there. The eighth, the code bits of the
+/// Parameters: of a quotient table as for all filters with values; of bins see there. The sixth, the code bits of the
 /// blocks, is 0 on bins alone.
 impl<H: KeyHasher> Persist for ExtensionFilter<H> {
     const KIND: Kind = Kind::Extension;
@@ -338,12 +372,26 @@ impl<H: KeyHasher> Persist for ExtensionFilter<H> {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [.., code] = decoder.parameters::<8>()?;
+        let [.., code] = decoder.parameters::<6>()?;
         let on = match code {
             0 => On::Bins(ExtendingBins::decode(decoder)?),
             _ => On::Quotient(Core::decode(decoder)?),
         };
         Ok(Self { on })
+    }
+}
+
+impl<H: KeyHasher> HasRuns for ExtensionFilter<H> {
+    fn runs(&self) -> Option<Runs> {
+        Some(on_ground!(&self.on, filter => filter.runs()))
+    }
+
+    fn with_runs(&self, runs: &Runs) -> Option<Self> {
+        let on = match &self.on {
+            On::Quotient(core) => On::Quotient(core.with_runs(runs)?),
+            On::Bins(bins) => On::Bins(bins.with_runs(runs)?),
+        };
+        Some(Self { on })
     }
 }
 

@@ -55,6 +55,10 @@ impl Scheme for Extending {
         value.doubled(key, self.remainder_bits)
     }
 
+    fn strictness(value: Extension) -> u32 {
+        value.len()
+    }
+
     /// Extensions matter only where the remainder matches.
     fn probe(&self, _: &Table, _: &Self::Store) -> Probe {
         Probe::Matching

@@ -40,7 +40,7 @@ fn the_keys_of_a_filter_count_as_its_capacity() {
     let mut remote = MemoryRemote::new();
     let filter = builder.clone().from_keys(&keys, &mut remote).unwrap();
     assert_eq!((filter.ground(), filter.capacity()), (Ground::Bins, 10_000));
-    let back = builder.capacity(10_000).build_from(&mut remote).unwrap();
+    let back = builder.capacity(10_000).from_sorted(&mut remote).unwrap();
     assert!(back == filter && back.emptied().unwrap().ground() == Ground::Bins);
 }
 

@@ -1,6 +1,6 @@
 //! What adaptive filters add: operations that keep a remote in step, repair, and the way back after a failure.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::{Adaptation, AdaptiveError, BuildError, Digest, Filter, Key, RebuildError, Remote};
 
@@ -16,18 +16,22 @@ use super::rebuild;
 /// Every operation reads what it needs, makes one group of changes to the remote, and changes the filter only after
 /// that has succeeded. So an error (or a panic, or a future that is dropped) leaves the filter as it was. It does not
 /// always leave the *remote* as it was: an error of a store means "done or not done", and a commit that timed out may
-/// have happened. Then the two disagree at the addresses of that group, and operations there answer
-/// [`AdaptiveError::Inconsistent`], until one of the two ways back is taken:
+/// have happened. What follows from that is small:
 ///
-/// - [`resync`](Self::resync), for a few addresses, by reading their lists;
-/// - [`rebuild`](Self::rebuild), for the whole filter, from a scan of the stored keys.
+/// - **A key without an item**: its row was written, and the filter never heard of it. The next insertion of that key, repair
+///   near it, or [`settle`](Self::settle) gives it an item. Until then answer "maybe" for it from outside, as
+///   [`Guard`](crate::Guard) does.
+/// - **An item without a key**: the row is gone, and the filter still accepts the key. It goes on answering "maybe present",
+///   and repairs next to it answer [`AdaptiveError::Inconsistent`], until [`settle`](Self::settle) with a read that is
+///   [authoritative](Authority::Authoritative), or [`rebuild`](Self::rebuild), has settled it.
 ///
-/// In the meantime nothing is lost: the filter goes on answering "maybe present" for every key that it held.
-/// [`Guard`](crate::Guard) takes both ways by itself.
-///
-/// What the remote says is checked: a key of a list must have the place that its address stands for and the bits that
-/// its slot holds. If it has not, the answer is `Inconsistent`, and nothing changes.
+/// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it says is
+/// checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and nothing changes.
 pub trait Adaptive: Filter {
+    /// Whether the address of a key is the upper half of its digest, for ever, as [`HashAddressed`] says: for those who ask at
+    /// run time, such as a store that keeps an index only for filters that need one.
+    const HASH_ADDRESSED: bool = false;
+
     /// Inserts a key. `false` if it was there already.
     ///
     /// # Errors
@@ -39,7 +43,49 @@ pub trait Adaptive: Filter {
         K: Key + ?Sized,
         R: Remote;
 
-    /// Removes a key. `false`, and nothing changes, if it was not there.
+    /// Inserts a key that the caller knows is not stored. Reads nothing, unless the filter has to grow or to move keys.
+    ///
+    /// If it is stored after all, the filter holds it twice, which costs memory and loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// use besom::testing::CountingRemote;
+    /// use besom::{Adaptive, MemoryRemote, TelescopingFilter};
+    ///
+    /// let mut filter = TelescopingFilter::builder().capacity(1_000).seed(1_u64).build()?;
+    /// let mut remote = CountingRemote::new(MemoryRemote::new());
+    /// (0..1_000_u32).try_for_each(|key| filter.insert_new(&key, &mut remote))?;
+    /// assert_eq!(remote.accesses().reads, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        self.insert(key, remote).map(drop)
+    }
+
+    /// Removes a key that the caller knows is stored, whether its row is still there or not. `false`, and nothing changes, if
+    /// no item accepts it. Reads only where which item goes depends on the other keys.
+    ///
+    /// If the key is not stored after all, another one may be lost.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        self.remove(key, remote)
+    }
+
+    /// Removes a key. `false`, and nothing changes in the filter, if it was not there.
     ///
     /// # Errors
     ///
@@ -79,32 +125,49 @@ pub trait Adaptive: Filter {
     /// [`AdaptiveError::Inconsistent`] for the first address where they do not, or what the remote reports.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
 
-    /// Brings filter and remote back into step at these addresses, after an operation that changed them failed half-way or
-    /// was answered with [`AdaptiveError::Inconsistent`].
+    /// Brings filter and remote together in a range of addresses, after an operation there failed, when some key there was in
+    /// doubt, or to catch up with a store.
     ///
-    /// Reads the lists. If their keys explain every slot that the filter has there, the filter takes in keys that it did not
-    /// know, keeps the repairs of those that it did, and puts the lists into its own order where they are not. A slot that
-    /// no key explains is no proof that its key is gone: then nothing changes, the slot goes on answering "maybe
-    /// present", and the answer is [`Resync::InQuestion`]. Addresses of one failed group belong in one call.
+    /// Reads the whole homes that the range touches and pairs their keys with the filter's items, so that as many keys as
+    /// possible have an item of their own that accepts them. Keys without one get one. Items without a key go only if the
+    /// read is [authoritative](Authority); otherwise they stay as they are, answer "maybe present", and are counted in
+    /// [`Settled::InQuestion`]. Writes nothing, except in filters that move keys, which clear what is not theirs out of the way.
     ///
     /// # Errors
     ///
     /// [`AdaptiveError`] if the remote failed or a key that it has finds no room; the filter still holds every key that it
     /// held.
-    fn resync<R: Remote>(
+    fn settle<R: Remote>(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut R,
-    ) -> Result<Resync, AdaptiveError<R::Error>>;
+    ) -> Result<Settled, AdaptiveError<R::Error>>;
 
-    /// The address whose list has the key with this digest, if it is stored; `None` where there is no single one, as in
-    /// cuckoo based filters.
+    /// The range of addresses that an operation on the key with this digest reads, if it reads anything; `None` where there is no
+    /// single one, as in cuckoo based filters.
     ///
-    /// What a store needs that keeps data in the lists themselves, or that fetches a list along with the data. It changes
-    /// with the filter: after a growth or a repair a key may have another one.
-    fn address_of(&self, digest: Digest) -> Option<u64> {
+    /// A store that knows it before fetches that range along with the data. It becomes narrower as the filter grows.
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
         let _ = digest;
         None
+    }
+
+    /// Becomes a filter of exactly the keys that the remote has, from one sequential pass over it; repairs are forgotten. `false`,
+    /// and nothing happens, if the filter moves keys: what the remote has of it then is not where an empty filter would put it.
+    ///
+    /// Nothing is written. A filter that can grow becomes as large as it has to be.
+    ///
+    /// # Errors
+    ///
+    /// [`AdaptiveError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not
+    /// theirs; the filter is unchanged.
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        Self: Sized,
+    {
+        let _ = remote;
+        Ok(false)
     }
 
     /// An empty filter with the same parameters, and hash functions that were not used so far where repairs depend on
@@ -155,17 +218,35 @@ pub trait Adaptive: Filter {
     }
 }
 
-/// What [`Adaptive::resync`] found.
+/// A filter for which the address of a key is the upper half of its [`Digest`](crate::Digest), for ever: growth, repair,
+/// rebuilding and restarts change none.
+///
+/// For such a filter an index that the *store* keeps, on a column with that number, is remote enough: see
+/// [`StoreIndex`](crate::StoreIndex).
+pub trait HashAddressed: Adaptive {}
+
+/// How much a read is worth to [`Adaptive::settle`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Authority {
+    /// What is not there is not stored: the view has every write that was acknowledged, no change to that part of the store began
+    /// since, and no key in the range is in doubt.
+    Authoritative,
+    /// The view may be an old one, or lack keys. That as many keys are there as the filter has items proves nothing: they may be
+    /// others.
+    Partial,
+}
+
+/// What [`Adaptive::settle`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[must_use = "slots in question need a rebuild"]
-pub enum Resync {
-    /// Filter and remote agree at these addresses now.
+#[must_use = "items in question need an authoritative read"]
+pub enum Settled {
+    /// Every key has an item, and every item a key.
     Agreed,
-    /// Nothing has changed, because some slots belong to keys that the lists do not have. They answer "maybe present"
-    /// until a [rebuild](Adaptive::rebuild) from the stored keys settles it.
+    /// Every key has an item. Some items have no key; they answer "maybe present" until an authoritative read, or a
+    /// [rebuild](Adaptive::rebuild), settles it.
     InQuestion {
-        /// How many slots, as far as the filter can tell.
+        /// How many items, as far as the filter can tell.
         slots: usize,
     },
 }

@@ -2,13 +2,13 @@
 
 use std::error::Error;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error as ThisError;
 
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Change, Filter, FilterStats, FullError, Insert, InvariantError,
-    KeyHasher, Remote, RemovalDisabled, Remove, Resync, Seed, WhitelistFilter,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Filter, FilterStats, FullError, Insert,
+    InvariantError, KeyHasher, Remote, RemovalDisabled, Remove, Seed, Settled, WhitelistFilter,
 };
 
 /// The error of some remote.
@@ -57,20 +57,16 @@ fn erase<E: Error + Send + Sync + 'static>(error: E) -> AnyRemoteError {
 impl<R: Remote> Remote for AnyRemote<R> {
     type Error = AnyRemoteError;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), AnyRemoteError> {
-        self.0.read(address, visit).map_err(erase)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), AnyRemoteError> {
+        self.0.range(addresses, visit).map_err(erase)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), AnyRemoteError> {
         self.0.apply(changes).map_err(erase)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), AnyRemoteError> {
-        self.0.scan(visit).map_err(erase)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.0.prefetch(address);
     }
 }
 
@@ -134,16 +130,17 @@ pub trait DynFilter: Send + Sync {
     /// [`DynFilterError`] if filter and remote disagree, or the remote failed.
     fn verify_remote(&self, remote: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<()>;
 
-    /// See [`Adaptive::resync`]. A filter without a remote agrees with any.
+    /// See [`Adaptive::settle`]. A filter without a remote agrees with any.
     ///
     /// # Errors
     ///
     /// [`DynFilterError`] if the remote failed.
-    fn resync(
+    fn settle(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         remote: &mut dyn Remote<Error = AnyRemoteError>,
-    ) -> Outcome<Resync>;
+    ) -> Outcome<Settled>;
 
     /// Whether the filter has a remote.
     fn is_adaptive(&self) -> bool;
@@ -289,12 +286,13 @@ impl<F: Adaptive + Send + Sync> DynFilter for Adapting<F> {
         Ok(self.0.verify_remote(&mut remote)?)
     }
 
-    fn resync(
+    fn settle(
         &mut self,
-        addresses: &[u64],
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
         mut remote: &mut dyn Remote<Error = AnyRemoteError>,
-    ) -> Outcome<Resync> {
-        Ok(self.0.resync(addresses, &mut remote)?)
+    ) -> Outcome<Settled> {
+        Ok(self.0.settle(addresses, authority, &mut remote)?)
     }
 
     fn is_adaptive(&self) -> bool {
@@ -326,8 +324,13 @@ impl<F: Insert + Send + Sync> DynFilter for Plain<F> {
         Ok(())
     }
 
-    fn resync(&mut self, _: &[u64], _: &mut dyn Remote<Error = AnyRemoteError>) -> Outcome<Resync> {
-        Ok(Resync::Agreed)
+    fn settle(
+        &mut self,
+        _: RangeInclusive<u64>,
+        _: Authority,
+        _: &mut dyn Remote<Error = AnyRemoteError>,
+    ) -> Outcome<Settled> {
+        Ok(Settled::Agreed)
     }
 
     fn is_adaptive(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A filter anew from a scan of the stored keys, in bounded memory.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub(super) fn rebuilt<F: Adaptive, R: Remote, E>(
     remote: &mut R,
 ) -> Result<F, RebuildError<E, R::Error>> {
     let mut fresh = filter.emptied().map_err(out_of_memory)?;
-    remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+    clear_remote(remote)?;
     let mut grouped = Grouped::new(remote);
     let mut failed = None;
     let mut visit = |key: &[u8]| match fresh.insert(key, &mut grouped) {
@@ -54,26 +54,58 @@ pub(crate) fn out_of_memory<E>(error: BuildError) -> AdaptiveError<E> {
     }
 }
 
-/// A remote that gathers single pushes, which nearly all insertions are, into groups.
+/// Removes everything from a remote, in groups.
+pub(crate) fn clear_remote<R: Remote>(remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    clear_range(0..=u64::MAX, remote)
+}
+
+/// Removes the pairs of a range, in groups. One pass: what a store keeps itself stays, and is left alone.
+pub(crate) fn clear_range<R: Remote>(
+    addresses: RangeInclusive<u64>,
+    remote: &mut R,
+) -> Result<(), AdaptiveError<R::Error>> {
+    let mut start = Some(*addresses.start());
+    while let Some(from) = start.take() {
+        let mut pairs: Vec<(u64, Box<[u8]>)> = Vec::with_capacity(GROUP);
+        // A group ends where the address changes, so that the next one begins behind it.
+        let visit = &mut |address: u64, key: &[u8]| {
+            if pairs.len() >= GROUP && pairs.last().is_some_and(|last| last.0 != address) {
+                start = Some(address);
+                return ControlFlow::Break(());
+            }
+            pairs.push((address, key.into()));
+            ControlFlow::Continue(())
+        };
+        remote.range(from..=*addresses.end(), visit).map_err(AdaptiveError::Remote)?;
+        let changes: Vec<Change<'_>> =
+            pairs.iter().map(|&(address, ref key)| Change::Remove { address, key }).collect();
+        if !changes.is_empty() {
+            remote.apply(&changes).map_err(AdaptiveError::Remote)?;
+        }
+    }
+    Ok(())
+}
+
+/// A remote that gathers single insertions, which nearly all are, into groups.
 pub(crate) struct Grouped<'r, R> {
     remote: &'r mut R,
-    pushes: Vec<(u64, Box<[u8]>)>,
+    gathered: Vec<(u64, Box<[u8]>)>,
 }
 
 impl<'r, R: Remote> Grouped<'r, R> {
     pub(crate) fn new(remote: &'r mut R) -> Self {
-        Self { remote, pushes: Vec::with_capacity(GROUP) }
+        Self { remote, gathered: Vec::with_capacity(GROUP) }
     }
 
     /// Writes what was gathered. Must be called at the end.
     pub(crate) fn flush(&mut self) -> Result<(), R::Error> {
-        if self.pushes.is_empty() {
+        if self.gathered.is_empty() {
             return Ok(());
         }
         let changes: Vec<Change<'_>> =
-            self.pushes.iter().map(|&(address, ref key)| Change::Push { address, key }).collect();
+            self.gathered.iter().map(|&(address, ref key)| Change::Insert { address, key }).collect();
         self.remote.apply(&changes)?;
-        self.pushes.clear();
+        self.gathered.clear();
         Ok(())
     }
 }
@@ -81,28 +113,30 @@ impl<'r, R: Remote> Grouped<'r, R> {
 impl<R: Remote> Remote for Grouped<'_, R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
-        if self.pushes.iter().any(|push| push.0 == address) {
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
+        if self.gathered.iter().any(|(address, _)| addresses.contains(address)) {
             self.flush()?;
         }
-        self.remote.read(address, visit)
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
-        if let &[Change::Push { address, key }] = changes {
-            self.pushes.push((address, key.into()));
-            return if self.pushes.len() < GROUP { Ok(()) } else { self.flush() };
+        match *changes {
+            // A group names each pair once.
+            [Change::Insert { address, key }]
+                if !self.gathered.iter().any(|(other, own)| *other == address && **own == *key) =>
+            {
+                self.gathered.push((address, key.into()));
+                if self.gathered.len() < GROUP { Ok(()) } else { self.flush() }
+            }
+            _ => {
+                self.flush()?;
+                self.remote.apply(changes)
+            }
         }
-        self.flush()?;
-        self.remote.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        self.flush()?;
-        self.remote.scan(visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.remote.prefetch(address);
     }
 }

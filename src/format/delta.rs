@@ -1,12 +1,12 @@
 //! Snapshots and what changed since: small files that turn one filter file into another.
 //!
 //! [`diff`] compares two files, [`apply`] turns the old one into the new one: byte for byte, or for filters on bins into one with the same
-//! fingerprints and so the same answers. A delta names what it belongs to by a checksum and by its generation; any other file is
-//! refused. What comes out is checked against a checksum of the new one: it is right, or an error.
+//! fingerprints and repairs and so the same answers. A delta names what it belongs to by a checksum and by its generation; any
+//! other file is refused. What comes out is checked against a checksum of the new one: it is right, or an error.
 //!
 //! | kind | what a delta holds | 10,000 additions to 1,000,000 keys |
 //! |---|---|---|
-//! | `bins` | the fingerprints that came and went | 2 bytes each |
+//! | `bins`, `quotient`, `telescoping`, `extension` | the fingerprints that came and went, and repairs | about 2 bytes each |
 //! | other kinds that change | the bytes that changed, and where | as many bytes as change |
 //! | `exact` | nothing: a list that is built again is another one, and its file is smaller than any delta | |
 //!
@@ -16,18 +16,21 @@
 //!  10  method: 1 bytes, 2 fingerprints               2
 //!  12  zeros                                         4
 //!  16  checksum of the old filter, old generation   16
-//!  32  the new header                              192
+//!  32  the new header, zeros behind a short one     192
 //! 224  body; by fingerprints, behind the checksum of the new ones
 //!  …   checksum of everything before it              8
 //! ```
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{BinFilter, Filter, HashKind, KeyHasher, SipHash, Xxh3};
+use crate::{
+    BinFilter, ExtensionFilter, HashKind, QuotientFilter, SipHash, TelescopingFilter,
+    UncompressedTelescopingFilter, Xxh3,
+};
 
 use super::header::{CHUNK, Header, SIZE};
 use super::rice::{self, BitReader, BitWriter};
-use super::{FormatError, Kind, Persist, ReadOptions, WriteOptions, check};
+use super::{FormatError, HasRuns, Kind, Persist, ReadOptions, Runs, WriteOptions, check};
 
 const MAGIC: [u8; 8] = *b"BESOMd\r\n";
 const DELTA_VERSION: u16 = 1;
@@ -40,6 +43,23 @@ const HEADER_AT: usize = GENERATION_AT + size_of::<u64>();
 const BODY_AT: usize = HEADER_AT + SIZE;
 /// Bytes of a delta without its body.
 const FRAME: usize = BODY_AT + size_of::<u64>();
+
+/// Calls a function that is generic in filters of runs for the filter of a header; `None` for any other filter.
+macro_rules! on_runs {
+    ($header:expr, $function:ident($($argument:expr),*)) => {
+        on_runs!($header, $function($($argument),*); Bins: BinFilter, Quotient: QuotientFilter, Extension: ExtensionFilter,
+            Telescoping: TelescopingFilter, TelescopingUncompressed: UncompressedTelescopingFilter)
+    };
+    ($header:expr, $function:ident $arguments:tt; $($kind:ident: $filter:ident),*) => {
+        match ($header.kind, $header.hash) {
+            $(
+                (Kind::$kind, HashKind::SipHash) => Some($function::<$filter<SipHash>> $arguments),
+                (Kind::$kind, _) => Some($function::<$filter<Xxh3>> $arguments),
+            )*
+            _ => None,
+        }
+    };
+}
 
 /// A delta could not be made or applied. No file was changed.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +105,7 @@ pub enum DeltaError {
 pub enum Method {
     /// The bytes that changed, and where.
     Bytes,
-    /// The fingerprints that came and went.
+    /// The fingerprints that came and went, and their repairs.
     Fingerprints,
 }
 
@@ -128,14 +148,15 @@ pub struct Delta {
 /// [`DeltaError::NotSmaller`] if the new file itself is smaller; [`FormatError`] if one of them is damaged.
 pub fn diff(old: &[u8], new: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let (old_header, new_header) = (whole(old)?, whole(new)?);
+    let fingerprints = on_runs!(&old_header, fingerprints(old, new)).flatten();
     let candidates = [
-        fingerprints(&old_header, old, &new_header, new).map(|body| (Method::Fingerprints, body)),
+        fingerprints.map(|body| (Method::Fingerprints, body)),
         Some((Method::Bytes, changed_bytes(payload(&old_header, old), payload(&new_header, new)))),
     ];
     let mut smallest: Option<Vec<u8>> = None;
     for (method, body) in candidates.into_iter().flatten() {
         let Some(base) = base_of(method, &old_header, old) else { continue };
-        let delta = frame(method, base, old_header.generation, new, &body);
+        let delta = frame(method, (base, old_header.generation), &new_header, new, &body);
         // Whatever is handed out has been tried. Fingerprints are checked where they are applied.
         let works = apply(old, &delta).is_ok_and(|applied| method == Method::Fingerprints || applied == new);
         if works && smallest.as_ref().is_none_or(|smallest| delta.len() < smallest.len()) {
@@ -170,10 +191,10 @@ pub fn apply(old: &[u8], delta: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let new_header = &delta[HEADER_AT..BODY_AT];
     match said.method {
         Method::Bytes => patched(payload(&header, old), &said.target, new_header, body),
-        Method::Fingerprints => match header.hash {
-            HashKind::SipHash => with_fingerprints::<SipHash>(old, &said.target, body),
-            _ => with_fingerprints::<Xxh3>(old, &said.target, body),
-        },
+        Method::Fingerprints => {
+            let applied = on_runs!(&header, with_fingerprints(old, &said.target, body));
+            applied.unwrap_or(Err(DeltaError::Damaged("it is for another kind of filter")))
+        }
     }
 }
 
@@ -221,44 +242,45 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The checksum at the end of a header, which sums up the whole file.
-fn header_checksum(file: &[u8]) -> u64 {
-    word(file, SIZE - size_of::<u64>())
+fn header_checksum(header: &Header, file: &[u8]) -> u64 {
+    word(file, header.size() - size_of::<u64>())
 }
 
 /// What a delta knows a file by: all its bytes, or its fingerprints, however they lie in it.
 fn base_of(method: Method, header: &Header, file: &[u8]) -> Option<u64> {
-    match (method, header.kind, header.hash) {
-        (Method::Bytes, ..) => Some(header_checksum(file)),
-        (_, Kind::Bins, HashKind::SipHash) => Some(content(&read_bins::<SipHash>(file).ok()?)),
-        (_, Kind::Bins, _) => Some(content(&read_bins::<Xxh3>(file).ok()?)),
-        _ => None,
+    match method {
+        Method::Bytes => Some(header_checksum(header, file)),
+        Method::Fingerprints => on_runs!(header, content_of(file)).flatten(),
     }
 }
 
-fn read_bins<H: KeyHasher>(file: &[u8]) -> Result<BinFilter<H>, FormatError> {
-    BinFilter::from_bytes(file, &ReadOptions::new()).map(|(filter, _)| filter)
+fn read_file<F: Persist>(file: &[u8]) -> Result<F, FormatError> {
+    F::from_bytes(file, &ReadOptions::new()).map(|(filter, _)| filter)
 }
 
-/// A checksum of everything that a filter on bins answers by.
-fn content<H: KeyHasher>(filter: &BinFilter<H>) -> u64 {
-    let mut sum = xxhash_rust::xxh3::Xxh3Default::new();
-    let shape = [filter.capacity() as u64, filter.fingerprint_bound()];
-    for number in shape.into_iter().chain(filter.fingerprints()) {
-        sum.update(&number.to_le_bytes());
-    }
-    sum.update(&filter.seed().to_u128().to_le_bytes());
-    sum.digest()
+/// A checksum of everything that a filter answers by.
+fn content<F: HasRuns>(filter: &F, runs: &Runs) -> u64 {
+    let numbers = [runs.checksum(), filter.capacity() as u64, F::KIND.code().into()];
+    let mut bytes = numbers.map(u64::to_le_bytes).concat();
+    bytes.extend(filter.seed().to_u128().to_le_bytes());
+    xxh3_64(&bytes)
 }
 
-fn frame(method: Method, base: u64, generation: u64, new: &[u8], body: &[u8]) -> Vec<u8> {
+fn content_of<F: HasRuns>(file: &[u8]) -> Option<u64> {
+    let filter: F = read_file(file).ok()?;
+    Some(content(&filter, &filter.runs()?))
+}
+
+fn frame(method: Method, base: (u64, u64), new_header: &Header, new: &[u8], body: &[u8]) -> Vec<u8> {
     let mut delta = Vec::with_capacity(FRAME + body.len());
     delta.extend(MAGIC);
     delta.extend(DELTA_VERSION.to_le_bytes());
     delta.extend(if method == Method::Bytes { 1_u16 } else { 2 }.to_le_bytes());
     delta.extend([0; BASE_AT - ZEROS_AT]);
-    delta.extend(base.to_le_bytes());
-    delta.extend(generation.to_le_bytes());
-    delta.extend(&new[..SIZE]);
+    delta.extend(base.0.to_le_bytes());
+    delta.extend(base.1.to_le_bytes());
+    delta.extend(&new[..new_header.size()]);
+    delta.resize(BODY_AT, 0);
     delta.extend(body);
     let checksum = xxh3_64(&delta);
     delta.extend(checksum.to_le_bytes());
@@ -315,67 +337,39 @@ fn patched(old: &[u8], target: &Header, new_header: &[u8], body: &[u8]) -> Resul
 fn file_of(payload: &[u8], target: &Header, new_header: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let sums: Vec<u8> =
         payload.chunks(CHUNK as usize).flat_map(|chunk| xxh3_64(chunk).to_le_bytes()).collect();
-    if xxh3_64(&sums) != target.list_checksum {
+    let computed = if target.is_short() { word(&sums, 0) } else { xxh3_64(&sums) };
+    if computed != target.list_checksum {
         return Err(DeltaError::Damaged("what comes of it is not what it was made for"));
     }
-    let mut file = new_header.to_vec();
-    file.extend(sums);
+    let mut file = new_header[..target.size()].to_vec();
+    if !target.is_short() {
+        file.extend(sums);
+    }
     file.resize(target.payload_at() as usize, 0);
     file.extend(payload);
     Ok(file)
 }
 
-/// The fingerprints that came and went, if both are filters that consist of them and nothing else.
-fn fingerprints(old_header: &Header, old: &[u8], new_header: &Header, new: &[u8]) -> Option<Vec<u8>> {
-    let alike = old_header.kind == Kind::Bins && new_header.kind == Kind::Bins;
-    if !alike || old_header.hash != new_header.hash {
-        return None;
-    }
-    match old_header.hash {
-        HashKind::SipHash => fingerprints_of::<SipHash>(old, new),
-        _ => fingerprints_of::<Xxh3>(old, new),
-    }
-}
-
-fn fingerprints_of<H: KeyHasher>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
-    let (old, new) = (read_bins::<H>(old).ok()?, read_bins::<H>(new).ok()?);
-    let mut body = content(&new).to_le_bytes().to_vec();
-    let (old, new) = (old.fingerprints(), new.fingerprints());
-    let mut writer = BitWriter::default();
-    rice::write(&without(&old, &new), &mut writer);
-    rice::write(&without(&new, &old), &mut writer);
-    body.extend(writer.finish());
+/// The fingerprints that came and went, if both are filters of the same measures.
+fn fingerprints<F: HasRuns>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+    let (old, new): (F, F) = (read_file(old).ok()?, read_file(new).ok()?);
+    let (old, runs) = (old.runs()?, new.runs()?);
+    let mut body = content(&new, &runs).to_le_bytes().to_vec();
+    body.extend(old.difference(&runs)?);
     Some(body)
 }
 
-/// What is in the first of two ascending lists and not in the second, each as often as that.
-fn without(list: &[u64], other: &[u64]) -> Vec<u64> {
-    let mut other = other.iter().peekable();
-    let mut rest = Vec::new();
-    for &number in list {
-        while other.next_if(|&&next| next < number).is_some() {}
-        if other.next_if(|&&next| next == number).is_none() {
-            rest.push(number);
-        }
-    }
-    rest
-}
-
 /// The file of a filter from which some fingerprints were taken and to which others were added.
-fn with_fingerprints<H: KeyHasher>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
+fn with_fingerprints<F: HasRuns>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
     const DAMAGED: DeltaError = DeltaError::Damaged("it has fingerprints that the filter cannot have");
-    let mut filter = read_bins::<H>(old)?;
+    let old: F = read_file(old)?;
     let (expected, body) = body.split_first_chunk::<8>().ok_or(DAMAGED)?;
-    let mut reader = BitReader::new(body);
-    let bound = filter.fingerprint_bound();
-    let removed = rice::read(&mut reader, bound).ok_or(DAMAGED)?;
-    let added = rice::read(&mut reader, bound).filter(|_| reader.is_at_end()).ok_or(DAMAGED)?;
-    if !filter.change_fingerprints(&removed, &added) {
-        return Err(DAMAGED);
-    }
-    let options = WriteOptions::new().generation(target.generation).include_seed(target.seed.is_some());
-    if content(&filter) != u64::from_le_bytes(*expected) {
+    let runs = old.runs().and_then(|runs| runs.changed(body)).ok_or(DAMAGED)?;
+    let filter = old.with_runs(&runs).ok_or(DAMAGED)?;
+    filter.verify().map_err(|_| DAMAGED)?;
+    if content(&filter, &runs) != u64::from_le_bytes(*expected) {
         return Err(DeltaError::Damaged("what comes of it is not what it was made for"));
     }
+    let options = WriteOptions::new().generation(target.generation).include_seed(target.seed.is_some());
     Ok(filter.to_bytes(&options)?)
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-use super::header::{ALIGN, CHUNK, Header, PARAMETERS, SIZE, hash_check};
+use super::header::{ALIGN, CHUNK, Header, PARAMETERS, hash_check, is_short};
 use super::{FormatError, NESTED_SEED, Persist, VERSION, WriteOptions};
 use crate::KeyHasher;
 
@@ -136,9 +136,11 @@ pub(crate) fn write<F: Persist>(
     let (header, sums) = measure(filter, options)?;
     let mut writer = BufWriter::with_capacity(CHUNK as usize, writer);
     writer.write_all(&header.to_bytes())?;
-    writer.write_all(&sums)?;
-    let gap = header.payload_at() - SIZE as u64 - sums.len() as u64;
-    writer.write_all(&[0; ALIGN as usize][..gap as usize])?;
+    if !header.is_short() {
+        writer.write_all(&sums)?;
+        let gap = header.payload_at() - (header.size() + sums.len()) as u64;
+        writer.write_all(&[0; ALIGN as usize][..gap as usize])?;
+    }
     let mut encoder = Encoder::new(&mut writer);
     filter.encode(&mut encoder)?;
     debug_assert_eq!(encoder.written, header.payload_len, "encoding is not repeatable");
@@ -153,6 +155,7 @@ fn measure<F: Persist>(filter: &F, options: &WriteOptions) -> Result<(Header, Ve
     filter.encode(&mut encoder)?;
     let (parameters, payload_len) = (encoder.parameters, encoder.written);
     let sums = sums.finish();
+    let short = is_short(F::KIND, payload_len, &parameters);
     let header = Header {
         version: VERSION,
         kind: F::KIND,
@@ -164,7 +167,12 @@ fn measure<F: Persist>(filter: &F, options: &WriteOptions) -> Result<(Header, Ve
         parameters,
         payload_len,
         hash_check: hash_check(filter.hasher()),
-        list_checksum: xxh3_64(&sums),
+        list_checksum: if short { only_sum(&sums) } else { xxh3_64(&sums) },
     };
     Ok((header, sums))
+}
+
+/// The first checksum of a list.
+fn only_sum(sums: &[u8]) -> u64 {
+    sums.first_chunk().map_or(0, |sum| u64::from_le_bytes(*sum))
 }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! | header       | checksums of the chunks, | payload: sections, each padded   |
-//! | (192 bytes)  | padded to a cache line   | to a cache line                  |
+//! | (192 bytes,  | padded to a cache line   | to a cache line                  |
+//! | short: 128)  |                          |                                  |
 //! ```
 //!
 //! Everything is little-endian. A payload is cut into chunks of 64 KiB, and damage is found chunk by chunk while
@@ -21,6 +22,7 @@ mod kind;
 mod options;
 mod persist;
 mod rice;
+mod runs;
 mod save;
 #[cfg(feature = "serde")]
 mod serde;
@@ -39,9 +41,10 @@ pub(crate) use header::reseal;
 pub use kind::{Kind, UnknownKind};
 pub use options::{ReadOptions, WriteOptions};
 pub use persist::Persist;
+pub(crate) use runs::{HasRuns, RunItem, Runs};
 
 /// The version that is written, and the newest one that is read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The seed of filters that are parts of others, which hash for them.
 const NESTED_SEED: u64 = 0;

@@ -14,7 +14,7 @@ pub(super) struct BitWriter {
 
 impl BitWriter {
     /// Puts the lowest bits of a number, at most 32.
-    fn put(&mut self, bits: u64, count: u32) {
+    pub(super) fn put(&mut self, bits: u64, count: u32) {
         self.pending |= (bits & ((1 << count) - 1)) << self.count;
         self.count += count;
         while self.count >= 8 {
@@ -24,7 +24,8 @@ impl BitWriter {
         }
     }
 
-    fn put_long(&mut self, bits: u64, count: u32) {
+    /// Puts the lowest bits of a number, at most 64.
+    pub(super) fn put_long(&mut self, bits: u64, count: u32) {
         let low = count.min(32);
         self.put(bits, low);
         self.put(bits >> low.min(63), count - low);
@@ -57,7 +58,8 @@ impl<'b> BitReader<'b> {
         Some(bit.into())
     }
 
-    fn take(&mut self, count: u32) -> Option<u64> {
+    /// This many bits, at most 64.
+    pub(super) fn take(&mut self, count: u32) -> Option<u64> {
         (0..count).try_fold(0, |bits, place| Some(bits | self.bit()? << place))
     }
 

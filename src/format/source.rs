@@ -4,7 +4,7 @@ use std::io::Read;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::header::{ALIGN, CHUNK, Header, SIZE, read_up_to};
+use super::header::{ALIGN, CHUNK, Header, read_up_to};
 use super::{FormatError, Region};
 use crate::bits::AlignedWords;
 
@@ -114,11 +114,14 @@ impl<'r> Chunks<'r> {
 
 /// Reads the list of checksums and the zeros behind it. Allocates no more than what arrives, twice.
 fn read_list(reader: &mut dyn Read, header: &Header) -> Result<Vec<u8>, FormatError> {
-    let mut list = Vec::new();
-    let expected = header.payload_at() - SIZE as u64;
+    if header.is_short() {
+        return Ok(header.list_checksum.to_le_bytes().to_vec());
+    }
+    let (mut list, size) = (Vec::new(), header.size() as u64);
+    let expected = header.payload_at() - size;
     reader.take(expected).read_to_end(&mut list)?;
     if (list.len() as u64) < expected {
-        let found = SIZE as u64 + list.len() as u64;
+        let found = size + list.len() as u64;
         return Err(FormatError::Truncated { found, expected: header.file_len() });
     }
     let padding = list.split_off((header.chunks() * size_of::<u64>() as u64) as usize);

@@ -80,7 +80,8 @@ impl Adversary for Gathering {
         let mut mates: Vec<[u8; 8]> = Vec::new();
         collection.iter().for_each(|key| oracle.insert(key));
         while collection.len() < rules.capacity && self.lookups > 0 {
-            let found = self.find(collection.len(), &mut keys, oracle);
+            // Half as many as there are: a key that was hit seldom is again, before the functions change.
+            let found = self.find(collection.len().div_ceil(2), &mut keys, oracle);
             self.turn(rules, collection.len(), &mut keys, oracle);
             for (number, key) in found.into_iter().enumerate() {
                 if number % KEPT == KEPT - 1 || collection.len() == rules.capacity {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::*;
 use crate::{
     Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, FullError, InvariantError,
-    Key, KeyHasher, MemoryRemote, Remote, Resync, Xxh3,
+    Key, KeyHasher, MemoryRemote, Remote, Settled, Xxh3,
 };
 
 /// Counts fingerprints of a few bits per key; knows repaired keys by name if it is told to.
@@ -119,8 +119,13 @@ impl Adaptive for Model {
         Ok(())
     }
 
-    fn resync<R: Remote>(&mut self, _: &[u64], _: &mut R) -> Result<Resync, AdaptiveError<R::Error>> {
-        Ok(Resync::Agreed)
+    fn settle<R: Remote>(
+        &mut self,
+        _: std::ops::RangeInclusive<u64>,
+        _: crate::Authority,
+        _: &mut R,
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        Ok(Settled::Agreed)
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {

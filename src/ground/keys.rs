@@ -1,6 +1,6 @@
-//! Lists of keys as they come from a remote.
+//! Keys as they come from a remote.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::{AdaptiveError, Digest, KeyHasher, Remote};
 
@@ -12,7 +12,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// With room for so many keys of so many bytes together.
+    /// With room for some keys, of as many bytes together.
     pub(crate) fn with_capacity(keys: usize, bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(keys) }
     }
@@ -26,111 +26,68 @@ impl Keys {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|index| self.get(index))
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
 }
 
-/// So many keys are compared with each other; more are sorted.
-const FEW: usize = 16;
-
-/// One list of the remote.
+/// What the remote says of the keys of a range.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct List {
-    pub(crate) address: u64,
-    pub(crate) keys: Keys,
-    /// The digests of the keys, by rank.
-    pub(crate) digests: Vec<Digest>,
+pub(crate) struct Seen {
+    /// The digests of all keys but the one that was looked for, in order.
+    pub(crate) others: Vec<Digest>,
+    /// Whether that one is there.
+    pub(crate) has_key: bool,
 }
 
-impl List {
-    fn begin(&mut self, address: u64) {
-        self.address = address;
-        self.keys.clear();
-        self.digests.clear();
-    }
-
-    fn push(&mut self, key: &[u8], hasher: &impl KeyHasher) {
-        self.keys.push(key);
-        self.digests.push(hasher.digest(key));
-    }
-
-    /// The rank of a key in the whole list.
-    pub(crate) fn rank(&self, key: &[u8]) -> Option<usize> {
-        self.keys.iter().position(|other| other == key)
-    }
-
-    pub(crate) fn has_duplicates(&self) -> bool {
-        if self.keys.len() <= FEW {
-            let equal = |one: usize, other: usize| {
-                self.digests[one] == self.digests[other] && self.keys.get(one) == self.keys.get(other)
-            };
-            return (1..self.keys.len()).any(|later| (0..later).any(|earlier| equal(earlier, later)));
-        }
-        let mut keys: Vec<&[u8]> = self.keys.iter().collect();
-        keys.sort_unstable();
-        keys.windows(2).any(|pair| pair[0] == pair[1])
-    }
-}
-
-impl List {
-    /// Reads a list as it is.
+impl Seen {
+    /// Reads the keys of a range, and looks for one. Every key must have its address.
     pub(crate) fn read<R: Remote>(
-        address: u64,
+        addresses: RangeInclusive<u64>,
+        key: Option<&[u8]>,
         hasher: &impl KeyHasher,
         remote: &mut R,
     ) -> Result<Self, AdaptiveError<R::Error>> {
-        let mut list = Self { address, ..Self::default() };
-        remote.read(address, &mut |key| list.push(key, hasher)).map_err(AdaptiveError::Remote)?;
-        Ok(list)
+        let mut seen = Self::default();
+        visit(addresses, hasher, remote, &mut |digest, stored| {
+            if Some(stored) == key {
+                seen.has_key = true;
+            } else {
+                seen.others.push(digest);
+            }
+            Ok(())
+        })?;
+        Ok(seen)
     }
 }
 
-/// What is done with each list of a scan.
-pub(crate) type Visit<'v, E> = dyn FnMut(&List) -> Result<(), AdaptiveError<E>> + 'v;
+/// What is done with each key, of which digest and bytes are given.
+pub(crate) type VisitKey<'v, E> = dyn FnMut(Digest, &[u8]) -> Result<(), AdaptiveError<E>> + 'v;
 
-/// Calls `visit` with every list of a scan, in the order of addresses, whatever is in it. `expected` says, for an error,
-/// how many keys there should be at an address.
-pub(crate) fn scan_lists<R: Remote>(
+/// Calls `visit` with every key of a range, in the order of their addresses. What comes from outside is checked: a key whose
+/// address is not its own, or that comes out of order, is an error.
+pub(crate) fn visit<R: Remote>(
+    addresses: RangeInclusive<u64>,
     hasher: &impl KeyHasher,
-    expected: impl Fn(u64) -> usize,
     remote: &mut R,
-    visit: &mut Visit<'_, R::Error>,
+    visit: &mut VisitKey<'_, R::Error>,
 ) -> Result<(), AdaptiveError<R::Error>> {
-    let (mut list, mut failed) = (List::default(), None);
+    let (mut failed, mut last) = (None, *addresses.start());
+    let end = *addresses.end();
     let mut take = |address: u64, key: &[u8]| {
-        if list.keys.len() > 0 && list.address != address {
-            // Addresses ascend: a list that came twice would be taken twice.
-            if address < list.address {
-                return Err(AdaptiveError::Inconsistent { address, expected: expected(address), found: 0 });
-            }
-            visit(&list)?;
-            list.begin(address);
+        let digest = hasher.digest(key);
+        if digest.hi != address || address < last || address > end {
+            return Err(AdaptiveError::Inconsistent { address, expected: 0, found: 1 });
         }
-        list.address = address;
-        list.push(key, hasher);
-        Ok(())
+        last = address;
+        visit(digest, key)
     };
-    let scanned = remote.scan(&mut |address, key| match take(address, key) {
+    let visited = remote.range(addresses, &mut |address, key| match take(address, key) {
         Ok(()) => ControlFlow::Continue(()),
         Err(error) => {
             failed = Some(error);
             ControlFlow::Break(())
         }
     });
-    if let Some(error) = failed {
-        return Err(error);
+    match failed {
+        Some(error) => Err(error),
+        None => visited.map_err(AdaptiveError::Remote),
     }
-    scanned.map_err(AdaptiveError::Remote)?;
-    if list.keys.len() > 0 { visit(&list) } else { Ok(()) }
 }

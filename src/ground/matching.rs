@@ -1,103 +1,92 @@
-//! Which key explains which slot: a matching in a small bipartite graph.
+//! Which item is whose: a matching in a small bipartite graph.
 
-/// For every slot of a run the key that explains it, each key for one slot at most, so that as many slots as possible have
-/// one. Slots and keys stay in each other's order wherever that is possible: most often nothing has moved.
-pub(crate) fn match_slots(
-    slots: usize,
-    keys: usize,
-    explains: impl Fn(usize, usize) -> bool,
-) -> Vec<Option<usize>> {
-    let (mut key_of, mut slot_of) = (vec![None; slots], vec![None; keys]);
-    let mut next = 0;
-    for (slot, key_of) in key_of.iter_mut().enumerate() {
-        if let Some(key) = (next..keys).find(|&key| explains(slot, key)) {
-            (*key_of, slot_of[key], next) = (Some(key), Some(slot), key + 1);
+/// For every key an item of its own that accepts it, for as many keys as possible; of two keys that cannot both have one, the
+/// first gets it.
+pub(crate) fn pair(keys: usize, items: usize, accepts: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
+    let (mut item_of, mut key_of) = (vec![None; keys], vec![None; items]);
+    for key in 0..keys {
+        // Nearly always the first item that accepts is free.
+        match (0..items).find(|&item| key_of[item].is_none() && accepts(key, item)) {
+            Some(item) => (item_of[key], key_of[item]) = (Some(item), Some(key)),
+            None => augment(key, &mut item_of, &mut key_of, &accepts),
         }
     }
-    for slot in 0..slots {
-        if key_of[slot].is_none() {
-            augment(slot, &mut key_of, &mut slot_of, &explains);
-        }
-    }
-    key_of
+    item_of
 }
 
-/// Finds a key for a slot, if others have to take other keys for that: breadth first along alternating paths.
+/// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Whoever had
+/// one before has one then.
 fn augment(
     start: usize,
+    item_of: &mut [Option<usize>],
     key_of: &mut [Option<usize>],
-    slot_of: &mut [Option<usize>],
-    explains: &impl Fn(usize, usize) -> bool,
+    accepts: &impl Fn(usize, usize) -> bool,
 ) {
-    // By key: the slot from which it was reached.
-    let mut reached_from = vec![None; slot_of.len()];
+    // By item: the key from which it was reached.
+    let mut reached_from = vec![None; key_of.len()];
     let mut queue = vec![start];
     let mut head = 0;
-    while let Some(&slot) = queue.get(head) {
+    while let Some(&key) = queue.get(head) {
         head += 1;
-        for key in 0..slot_of.len() {
-            if reached_from[key].is_some() || !explains(slot, key) {
+        for item in 0..key_of.len() {
+            if reached_from[item].is_some() || !accepts(key, item) {
                 continue;
             }
-            reached_from[key] = Some(slot);
-            match slot_of[key] {
+            reached_from[item] = Some(key);
+            match key_of[item] {
                 Some(taken) => queue.push(taken),
-                None => return rewire(key, &reached_from, key_of, slot_of),
+                None => return rewire(item, &reached_from, item_of, key_of),
             }
         }
     }
 }
 
-/// Gives a free key to the slot that reached it, the key of that slot to the one that reached that, and so on.
+/// Gives a free item to the key that reached it, the item of that key to the one that reached that, and so on.
 fn rewire(
     free: usize,
     reached_from: &[Option<usize>],
+    item_of: &mut [Option<usize>],
     key_of: &mut [Option<usize>],
-    slot_of: &mut [Option<usize>],
 ) {
     let mut free = Some(free);
-    while let Some(key) = free {
-        let Some(slot) = reached_from[key] else { return };
-        free = key_of[slot].replace(key);
-        slot_of[key] = Some(slot);
+    while let Some(item) = free {
+        let Some(key) = reached_from[item] else { return };
+        free = item_of[key].replace(item);
+        key_of[item] = Some(key);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    //! Catches: a slot without a key although there is one for every slot, a key that is given twice, order given up
-    //! without need.
+    //! Catches: a key without an item although there is one for every key, an item that two keys share, an item that its key
+    //! does not fit, a key that goes without for the sake of a later one.
     use super::*;
     use crate::testing::Random;
 
-    /// The size of the largest matching, by trying everything.
-    fn largest(slots: usize, keys: usize, explains: &dyn Fn(usize, usize) -> bool, taken: u64) -> usize {
-        let Some(slot) = slots.checked_sub(1) else { return 0 };
-        let free = (0..keys).filter(|&key| taken >> key & 1 == 0 && explains(slot, key));
-        let with = free.map(|key| 1 + largest(slot, keys, explains, taken | 1 << key));
-        with.max().unwrap_or(0).max(largest(slot, keys, explains, taken))
+    /// The size of the largest matching of the first keys, by trying everything.
+    fn largest(keys: usize, items: usize, accepts: &dyn Fn(usize, usize) -> bool, taken: u64) -> usize {
+        let Some(key) = keys.checked_sub(1) else { return 0 };
+        let free = (0..items).filter(|&item| taken >> item & 1 == 0 && accepts(key, item));
+        let with = free.map(|item| 1 + largest(key, items, accepts, taken | 1 << item));
+        with.max().unwrap_or(0).max(largest(key, items, accepts, taken))
     }
 
     #[test]
-    fn as_many_slots_as_possible_get_a_key_of_their_own() {
+    fn as_many_keys_as_possible_get_an_item_of_their_own_the_first_before_the_others() {
         let mut random = Random::new(91);
         for _ in 0..4_000 {
-            let (slots, keys) = (random.below(6) as usize, random.below(7) as usize);
+            let (keys, items) = (random.below(6) as usize, random.below(7) as usize);
             let (graph, density) = (random.next(), random.next());
-            let explains = |slot: usize, key: usize| (graph | density) >> (8 * slot + key) & 1 == 1;
-            let matched = match_slots(slots, keys, explains);
-            let mut given: Vec<usize> = matched.iter().flatten().copied().collect();
-            assert_eq!(given.len(), largest(slots, keys, &explains, 0));
-            assert!(matched.iter().enumerate().all(|(slot, key)| key.is_none_or(|key| explains(slot, key))));
+            let accepts = |key: usize, item: usize| (graph | density) >> (8 * key + item) & 1 == 1;
+            let paired = pair(keys, items, accepts);
+            for first in 0..=keys {
+                let matched = paired[..first].iter().flatten().count();
+                assert_eq!(matched, largest(first, items, &accepts, 0));
+            }
+            assert!(paired.iter().enumerate().all(|(key, item)| item.is_none_or(|item| accepts(key, item))));
+            let mut given: Vec<usize> = paired.into_iter().flatten().collect();
             given.sort_unstable();
             assert!(given.windows(2).all(|pair| pair[0] != pair[1]));
         }
-    }
-
-    #[test]
-    fn what_has_not_moved_stays_in_order() {
-        assert_eq!(match_slots(3, 3, |_, _| true), [Some(0), Some(1), Some(2)]);
-        assert_eq!(match_slots(2, 4, |slot, key| key == slot + 2 || key == 3), [Some(2), Some(3)]);
-        assert_eq!(match_slots(2, 2, |slot, key| slot == 0 || key == 0), [Some(1), Some(0)]);
     }
 }

@@ -1,89 +1,84 @@
-//! Where filter and remote may disagree, and a remote that is watched for it.
+//! Where filter, remote and dictionary may disagree, and a remote that is watched for it.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use super::GuardStats;
+use crate::play::OwnedChange;
 use crate::{Change, Remote};
 
-/// What is not known of the remote since an operation failed half-way.
+/// What is not known since an operation failed half-way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubts {
-    /// The addresses of the group that is being applied. Still there after the operation: it failed, or panicked.
-    pending: Vec<u64>,
-    /// The addresses of failed groups. Groups that share an address are one.
-    questions: Vec<Question>,
+    /// Pairs of groups that are being applied, and whether the filter takes them to be there. Still here after the operation: it
+    /// failed, or panicked. The filter has not followed, so the way back is to make them what it takes them for.
+    pairs: BTreeMap<(u64, Box<[u8]>), bool>,
+    /// Addresses at which the filter has met keys of others.
+    open: Vec<u64>,
+    /// Items there that no key explains. Only a scan helps.
+    pub(super) unexplained: usize,
     /// The remote may hold any part of the keys: a rebuilding failed half-way.
     pub(super) lost: bool,
 }
 
-/// The addresses of one failed group.
-#[derive(Debug, Clone)]
-pub(super) struct Question {
-    pub(super) addresses: Vec<u64>,
-    /// Slots that the lists do not explain, once that was looked at. Only a scan helps then.
-    pub(super) unexplained: usize,
-}
-
 impl Doubts {
-    /// Whether there is none.
+    /// Whether there is none that something can be done about now.
     pub(super) fn are_settled(&self) -> bool {
-        self.pending.is_empty() && self.questions.is_empty() && !self.lost
+        self.pairs.is_empty() && self.open.is_empty() && !self.lost
     }
 
-    /// The addresses of a group that failed are in question.
-    pub(super) fn adopt_pending(&mut self) {
-        if !self.pending.is_empty() {
-            let addresses = std::mem::take(&mut self.pending);
-            self.ask(addresses);
+    /// The changes that take failed groups back.
+    pub(super) fn way_back(&self) -> Vec<OwnedChange> {
+        let back = |(pair, &inserts): (&(u64, Box<[u8]>), &bool)| {
+            let (address, key) = pair.clone();
+            OwnedChange { address, key, inserts }
+        };
+        self.pairs.iter().map(back).collect()
+    }
+
+    /// They were taken back.
+    pub(super) fn forget_pairs(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// A group is about to be applied. Of a pair that was in doubt before the filter still thinks what it thought then.
+    fn begin(&mut self, changes: &[Change<'_>]) {
+        for OwnedChange { address, key, inserts } in changes.iter().map(OwnedChange::from) {
+            self.pairs.entry((address, key)).or_insert(!inserts);
         }
     }
 
-    /// Puts addresses in question.
-    pub(super) fn ask(&mut self, mut addresses: Vec<u64>) {
-        self.questions.retain_mut(|question| {
-            let shared = question.addresses.iter().any(|address| addresses.contains(address));
-            if shared {
-                addresses.append(&mut question.addresses);
-            }
-            !shared
-        });
-        addresses.sort_unstable();
-        addresses.dedup();
-        self.questions.push(Question { addresses, unexplained: 0 });
+    /// The group was applied, and the filter follows.
+    fn end(&mut self, changes: &[Change<'_>]) {
+        for OwnedChange { address, key, .. } in changes.iter().map(OwnedChange::from) {
+            self.pairs.remove(&(address, key));
+        }
     }
 
-    /// A question that the lists may answer, taken out.
-    pub(super) fn take_open(&mut self) -> Option<Question> {
-        let open = self.questions.iter().position(|question| question.unexplained == 0)?;
-        Some(self.questions.swap_remove(open))
+    /// The filter has met keys of others at an address.
+    pub(super) fn ask(&mut self, address: u64) {
+        if !self.open.contains(&address) {
+            self.open.push(address);
+        }
     }
 
-    /// Takes the question of these addresses out.
-    pub(super) fn forget(&mut self, addresses: &[u64]) {
-        self.questions.retain(|question| question.addresses != addresses);
+    /// An address to be looked at.
+    pub(super) fn next_address(&self) -> Option<u64> {
+        self.open.last().copied()
     }
 
-    /// Puts a question back.
-    pub(super) fn put_back(&mut self, question: Question) {
-        self.questions.push(question);
+    /// It was looked at.
+    pub(super) fn forget_address(&mut self, address: u64) {
+        self.open.retain(|other| *other != address);
     }
 
-    /// Slots that only a scan can settle.
-    pub(super) fn unexplained(&self) -> usize {
-        self.questions.iter().map(|question| question.unexplained).sum()
-    }
-
-    pub(super) fn addresses(&self) -> usize {
-        self.pending.len() + self.questions.iter().map(|question| question.addresses.len()).sum::<usize>()
-    }
-
-    /// Filter and remote were made anew, and agree.
-    pub(super) fn settle(&mut self) {
-        *self = Self::default();
+    /// Pairs and addresses in question.
+    pub(super) fn count(&self) -> usize {
+        self.pairs.len() + self.open.len()
     }
 }
 
-/// A remote that counts its accesses and remembers the addresses of a group until it has succeeded.
+/// A remote that counts its accesses and remembers a group until it has succeeded.
 pub(super) struct Watched<'a, R> {
     pub(super) remote: &'a mut R,
     pub(super) stats: &'a mut GuardStats,
@@ -93,37 +88,20 @@ pub(super) struct Watched<'a, R> {
 impl<R: Remote> Remote for Watched<'_, R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
         self.stats.remote_reads += 1;
-        self.remote.read(address, visit)
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         self.stats.remote_writes += 1;
-        self.doubts.adopt_pending();
-        let lost = self.doubts.lost;
-        for change in changes {
-            match *change {
-                Change::Push { address, .. }
-                | Change::Remove { address, .. }
-                | Change::Replace { address, .. } => {
-                    self.doubts.pending.push(address);
-                }
-                Change::Clear => self.doubts.lost = true,
-            }
-        }
+        self.doubts.begin(changes);
         self.remote.apply(changes)?;
-        self.doubts.pending.clear();
-        self.doubts.lost = lost;
+        self.doubts.end(changes);
         Ok(())
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        self.stats.remote_reads += 1;
-        self.remote.scan(visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.remote.prefetch(address);
     }
 }

@@ -9,7 +9,10 @@ mod tests;
 
 use thiserror::Error;
 
-use crate::{Adaptation, Adaptive, AdaptiveError, Key, MemoryRemote, RebuildError, Remote, Resync};
+use crate::play::OwnedChange;
+use crate::{
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, MemoryRemote, RebuildError, Remote, Settled,
+};
 
 pub use dictionary::{Dictionary, MemoryDictionary};
 use doubts::{Doubts, Watched};
@@ -29,7 +32,7 @@ pub enum GuardError<R, D> {
 
 type Errors<R, D> = GuardError<<R as Remote>::Error, <D as Dictionary>::Error>;
 
-/// One unexplained slot in so many keys makes the guard build its filter anew by itself.
+/// One unexplained item in so many keys makes the guard build its filter again by itself.
 const REBUILD_SHARE: usize = 64;
 
 /// An adaptive filter, its remote and a dictionary, kept in step.
@@ -63,10 +66,11 @@ const REBUILD_SHARE: usize = 64;
 /// done". So whatever fails, at whatever moment, no stored key is ever rejected; a key that is left behind in the filter
 /// costs look-ups in vain, no more.
 ///
-/// Filter and remote that have lost step are brought back by the guard itself: at the addresses of the failed operation,
-/// from their lists, with the next operation that writes or meets a false positive; and where lists do not explain
-/// the filter any more, by building it anew from a [scan](Dictionary::scan) of the dictionary, as soon as one slot in
-/// 64 is concerned (so that the scans are paid for by the failures). [`restore`](Self::restore) does it at once.
+/// With the next operation that writes or meets a false positive, the guard finds out: a group of changes that the remote made or
+/// not is taken back, and the dictionary is asked about a key that it took or not. No repair is made before that, because what
+/// it reads may lack that key. Where the remote does not explain the filter, nothing is taken out of the filter on its word; it is
+/// built again from a [scan](Dictionary::scan) of the dictionary, as soon as one item in 64 is concerned (so that the scans are
+/// paid for by the failures). [`restore`](Self::restore) does it at once.
 ///
 /// A failure on the filter's side never fails an operation that has its answer: [`stats`](Self::stats) counts it and
 /// [`take_fault`](Self::take_fault) tells it.
@@ -77,10 +81,9 @@ pub struct Guard<F, D, R: Remote = MemoryRemote> {
     remote: R,
     stats: GuardStats,
     doubts: Doubts,
-    /// Keys in the filter, since the last scan, that the dictionary may not have: it could not say whether it took them, or
-    /// denied them.
+    /// Keys in the filter, since the last scan, that the dictionary has denied or given up.
     suspects: usize,
-    /// Operations to wait before the next attempt to build the filter anew, and how long to wait after it.
+    /// Operations to wait before the next attempt to build the filter again, and how long to wait after it.
     patience: Patience,
     fault: Option<AdaptiveError<R::Error>>,
 }
@@ -145,7 +148,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     ///
     /// [`GuardError::Dictionary`] if it failed.
     pub fn get<K: Key + ?Sized>(&mut self, key: &K) -> Result<Option<D::Value>, Errors<R, D>> {
-        if !self.filter.contains(key) {
+        if !self.contains(key) {
             self.stats.queries += 1;
             self.stats.negatives += 1;
             return Ok(None);
@@ -157,8 +160,12 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
             return Ok(found);
         }
         self.stats.false_positives += 1;
-        self.settle();
-        match self.watched(|filter, remote| filter.adapt(key, remote)) {
+        if !self.settle() {
+            // What a repair would read may lack a key that is there.
+            self.stats.failed_repairs += 1;
+            return Ok(None);
+        }
+        match self.watched_for(0, |filter, remote| filter.adapt(key, remote)) {
             // The filter stores the key itself, or cannot tell it from one that it stores. Either the dictionary is mistaken,
             // or an insertion failed half-way: one answer is no reason to take a key out of the filter.
             Ok(Adaptation::NotFalsePositive | Adaptation::Unfixable) => {
@@ -186,37 +193,34 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         value: D::Value,
     ) -> Result<Option<D::Value>, Errors<R, D>> {
         self.settle();
-        // Counted first, in case that anything fails or panics.
-        self.suspects += 1;
-        if let Err(error) = self.enter(key) {
-            let refused = matches!(error, AdaptiveError::Full(_) | AdaptiveError::OutOfMemory { .. });
-            self.suspects = self.suspects.saturating_sub(usize::from(refused));
-            return Err(GuardError::Filter(error));
-        }
-        let stored =
-            key.with_bytes(|bytes| self.dictionary.insert(bytes, value)).map_err(GuardError::Dictionary)?;
-        self.suspects = self.suspects.saturating_sub(1);
-        Ok(stored)
+        key.with_bytes(|bytes| {
+            let entered = self.enter(bytes).map_err(GuardError::Filter)?;
+            // Counted first, in case that the dictionary fails or panics.
+            self.suspects += 1;
+            let stored = self.dictionary.insert(bytes, value).map_err(GuardError::Dictionary)?;
+            // A key that was there already and entered all the same is in the filter twice: the remote did not show it.
+            if !(entered && stored.is_some()) {
+                self.suspects -= 1;
+            }
+            Ok(stored)
+        })
     }
 
     /// Makes sure that the filter holds a key. Tries again after a way back was found.
-    fn enter<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, AdaptiveError<R::Error>> {
-        let result = self.watched(|filter, remote| filter.insert(key, remote));
+    fn enter(&mut self, key: &[u8]) -> Result<bool, AdaptiveError<R::Error>> {
+        let result = self.watched_for(1, |filter, remote| filter.insert(key, remote));
         let again = match &result {
             // Keys that failures left behind may be what the filter is full of.
-            Err(AdaptiveError::Full(_)) if self.suspects > 1 || self.doubts.unexplained() > 0 => {
-                let rebuilt = self.rebuild().is_ok();
-                // The key that is under way is one still.
-                self.suspects = self.suspects.max(1);
-                rebuilt
+            Err(AdaptiveError::Full(_)) if self.suspects > 0 || self.doubts.unexplained > 0 => {
+                self.rebuild().is_ok()
             }
             Err(AdaptiveError::Inconsistent { address, .. }) => {
-                self.doubts.ask(vec![*address]);
+                self.doubts.ask(*address);
                 self.settle()
             }
             _ => false,
         };
-        if again { self.watched(|filter, remote| filter.insert(key, remote)) } else { result }
+        if again { self.watched_for(1, |filter, remote| filter.insert(key, remote)) } else { result }
     }
 
     /// Removes a key, and returns its value if it was there.
@@ -225,25 +229,39 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     ///
     /// [`GuardError::Dictionary`] if that failed, and the key may be there or not.
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Result<Option<D::Value>, Errors<R, D>> {
-        if !self.filter.contains(key) {
+        if !self.contains(key) {
             return Ok(None);
         }
-        // Counted first, in case that anything fails or panics.
-        self.suspects += 1;
-        let removed =
-            key.with_bytes(|bytes| self.dictionary.remove(bytes)).map_err(GuardError::Dictionary)?;
-        // Whether it had a value or not, it has none now.
-        self.settle();
-        match self.watched(|filter, remote| filter.remove(key, remote)) {
-            // A key that had a value was in the filter: that it is not in its list is a mistake of the remote's.
-            Ok(false) if removed.is_some() && self.filter.contains(key) => self.stats.failed_removals += 1,
-            Ok(_) => self.suspects = self.suspects.saturating_sub(1),
-            Err(error) => {
+        // Not later: a filter that is built again without the key has no item of it to give up.
+        let settled = self.settle();
+        key.with_bytes(|bytes| {
+            // Counted first, in case that anything fails or panics.
+            self.suspects += 1;
+            let removed = self.dictionary.remove(bytes).map_err(GuardError::Dictionary)?;
+            // Whether it had a value or not, it has none now. Which item goes may depend on keys that are in question.
+            if settled && self.leave(bytes, removed.is_some()) {
+                self.suspects -= 1;
+            } else {
                 self.stats.failed_removals += 1;
+            }
+            Ok(removed)
+        })
+    }
+
+    /// Takes a key out of the filter that the dictionary does not have any more. `stored` says that it had it, and so the filter.
+    /// Whether the filter does not have it any more either.
+    fn leave(&mut self, key: &[u8], stored: bool) -> bool {
+        let left = self.watched(|filter, remote| match stored {
+            true => filter.remove_stored(key, remote),
+            false => filter.remove(key, remote),
+        });
+        match left {
+            Ok(left) => left || !stored,
+            Err(error) => {
                 self.note(error);
+                false
             }
         }
-        Ok(removed)
     }
 
     /// Whether the key may be stored, by the filter's word alone. `false` is certain.
@@ -251,8 +269,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.filter.contains(key)
     }
 
-    /// Brings filter, remote and dictionary into step: at the addresses where an operation failed, if that is enough, else by
-    /// building filter and remote anew from a scan of the dictionary.
+    /// Brings filter, remote and dictionary into step: where an operation failed, if that is enough, else by building filter and
+    /// remote again from a scan of the dictionary.
     ///
     /// Costs nothing if no operation has failed.
     ///
@@ -261,16 +279,17 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     /// [`RebuildError`] if the dictionary or the remote failed, or its keys do not fit. The filter still holds every key
     /// that the dictionary has.
     pub fn restore(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
-        self.doubts.adopt_pending();
-        while self.settle_one() {}
-        if self.suspects == 0 && self.doubts.are_settled() { Ok(()) } else { self.rebuild() }
+        self.find_out();
+        while self.look_at_one() {}
+        let settled = self.doubts.are_settled() && self.doubts.unexplained == 0;
+        if self.suspects == 0 && settled { Ok(()) } else { self.rebuild() }
     }
 
     /// What was counted so far.
     pub fn stats(&self) -> GuardStats {
         GuardStats {
-            addresses_in_question: self.doubts.addresses(),
-            slots_in_question: self.doubts.unexplained(),
+            in_question: self.doubts.count(),
+            slots_in_question: self.doubts.unexplained,
             ..self.stats
         }
     }
@@ -320,15 +339,29 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         work(&mut self.filter, &mut Watched { remote, stats, doubts })
     }
 
+    /// The same for work that gives the filter so many keys at most. More are rows that it found and took in: the dictionary may
+    /// have none of them.
+    fn watched_for<T>(
+        &mut self,
+        most: usize,
+        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> Result<T, AdaptiveError<R::Error>>,
+    ) -> Result<T, AdaptiveError<R::Error>> {
+        let before = self.filter.len();
+        let result = self.watched(work);
+        self.suspects += self.filter.len().saturating_sub(before + most);
+        result
+    }
+
     /// Remembers a failure that fails no operation.
     fn note(&mut self, error: AdaptiveError<R::Error>) {
         if let AdaptiveError::Inconsistent { address, .. } = error {
-            self.doubts.ask(vec![address]);
+            self.doubts.ask(address);
         }
         self.fault = Some(error);
     }
 
-    /// Takes a way back, if one is needed and it is time for it. Whether filter and remote agree now.
+    /// Takes a way back, if one is needed and it is time for it. Whether filter, remote and dictionary agree now, as far as is
+    /// known.
     #[inline]
     fn settle(&mut self) -> bool {
         self.doubts.are_settled() || self.settle_some()
@@ -336,9 +369,10 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
 
     #[cold]
     fn settle_some(&mut self) -> bool {
-        self.doubts.adopt_pending();
-        self.settle_one();
-        let many = self.doubts.unexplained() * REBUILD_SHARE > self.filter.len();
+        if self.find_out() {
+            self.look_at_one();
+        }
+        let many = self.doubts.unexplained * REBUILD_SHARE > self.filter.len();
         if (many || self.doubts.lost) && self.patience.is_over() {
             // What failed is in the statistics and tried again later.
             let _ = self.rebuild();
@@ -346,39 +380,51 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.doubts.are_settled()
     }
 
-    /// Answers one question from its lists. Whether there was one that could be answered.
-    fn settle_one(&mut self) -> bool {
-        let Some(mut question) = self.doubts.take_open().filter(|_| !self.doubts.lost) else { return false };
-        let addresses = question.addresses.clone();
-        // Put back first, in case that the remote panics.
-        self.doubts.put_back(question.clone());
-        let outcome = self.watched(|filter, remote| filter.resync(&addresses, remote));
-        self.doubts.forget(&addresses);
-        match outcome {
-            Ok(Resync::Agreed) => {
-                self.stats.resyncs += 1;
-                true
-            }
-            Ok(Resync::InQuestion { slots }) => {
-                question.unexplained = slots.max(1);
-                self.doubts.put_back(question);
-                true
-            }
-            Err(error) => {
-                self.doubts.put_back(question);
-                self.fault = Some(error);
-                false
-            }
+    /// Takes back what the remote was told and may have done or not, while the filter has not followed. Whether that is known now.
+    fn find_out(&mut self) -> bool {
+        if self.doubts.lost {
+            return false;
         }
+        let back = self.doubts.way_back();
+        if !back.is_empty() {
+            let changes: Vec<Change<'_>> = back.iter().map(OwnedChange::as_change).collect();
+            self.stats.remote_writes += 1;
+            if let Err(error) = self.remote.apply(&changes) {
+                self.fault = Some(AdaptiveError::Remote(error));
+                return false;
+            }
+            self.doubts.forget_pairs();
+            self.stats.resyncs += 1;
+        }
+        true
     }
 
-    /// Builds filter and remote anew from the dictionary.
+    /// Settles one home where the filter has met keys of others. Whether there was one.
+    fn look_at_one(&mut self) -> bool {
+        let Some(address) = self.doubts.next_address().filter(|_| !self.doubts.lost) else { return false };
+        let settle = |filter: &mut F, remote: &mut Watched<'_, R>| {
+            // What the remote lacks the dictionary may have.
+            filter.settle(address..=address, Authority::Partial, remote)
+        };
+        match self.watched_for(0, settle) {
+            Ok(Settled::Agreed) => self.stats.resyncs += 1,
+            Ok(Settled::InQuestion { slots }) => self.doubts.unexplained += slots.max(1),
+            Err(error) => {
+                self.fault = Some(error);
+                return false;
+            }
+        }
+        self.doubts.forget_address(address);
+        true
+    }
+
+    /// Builds filter and remote again from the dictionary.
     fn rebuild(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
         self.doubts.lost = true;
         let (dictionary, remote, stats) = (&mut self.dictionary, &mut self.remote, &mut self.stats);
         let mut watched = Watched { remote, stats, doubts: &mut self.doubts };
         self.filter.rebuild(|visit| dictionary.scan(visit), &mut watched)?;
-        self.doubts.settle();
+        self.doubts = Doubts::default();
         self.stats.rebuilds += 1;
         (self.suspects, self.patience) = (0, Patience::default());
         Ok(())

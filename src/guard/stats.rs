@@ -20,17 +20,17 @@ pub struct GuardStats {
     /// False positives of keys that filter and remote hold and the dictionary denies: a stale read, or a key whose
     /// insertion failed half-way. [`Guard::restore`](crate::Guard::restore) or a removal of the key settles it.
     pub denied: u64,
-    /// Lists read from the remote, by any operation.
+    /// Ranges read from the remote, by any operation.
     pub remote_reads: u64,
     /// Groups of changes made to the remote, by any operation.
     pub remote_writes: u64,
-    /// Times that filter and remote were brought back into step at some addresses.
+    /// Times that something in question was settled: a group taken back, a key asked for, a home looked at.
     pub resyncs: u64,
-    /// Times that the filter was built anew from a scan of the dictionary.
+    /// Times that the filter was built from a scan of the dictionary.
     pub rebuilds: u64,
-    /// Addresses at which filter and remote may disagree at present.
-    pub addresses_in_question: usize,
-    /// Slots at these addresses whose keys the remote does not have. They answer "maybe present".
+    /// Changes, keys and addresses that are in question at present.
+    pub in_question: usize,
+    /// Items of the filter whose keys the remote does not have. They answer "maybe present".
     pub slots_in_question: usize,
 }
 

@@ -8,6 +8,7 @@ mod dispatch;
 mod filter;
 mod geometry;
 mod insert;
+mod items;
 mod local_run;
 mod machine;
 mod persist;

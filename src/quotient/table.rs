@@ -7,8 +7,7 @@
 //! (at the slot: a run ends here); the i-th occupied quotient owns the i-th runend. An **offset** per block says
 //! where the block's own runs begin, so that counting starts there.
 //!
-//! Runs grow at their end: the rank of an item in its run is the order in which it was inserted, which is also
-//! its rank in the remote's list.
+//! Runs grow at their end.
 //!
 //! Nothing wraps around. Behind the m slots that are homes lies a *tail* for the runs that are pushed beyond the
 //! end; it takes more blocks when it needs them.

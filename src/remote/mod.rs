@@ -2,170 +2,112 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
+mod index;
 mod memory;
-mod page;
-mod pages;
 mod shared;
 
-pub use memory::{MemoryRemote, MissingEntry};
+pub use index::{StoreIndex, Visit};
+pub use memory::MemoryRemote;
 
-/// One step of a group of changes to a [`Remote`].
+/// One step of a group of changes to a [`Remote`]. Both are idempotent: to insert a pair that is there, or to remove one that
+/// is not, changes nothing and is no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'k> {
-    /// Appends a key to the list at an address.
-    Push {
+    /// Puts a pair in.
+    Insert {
         /// Where.
         address: u64,
         /// The bytes of the key.
         key: &'k [u8],
     },
-    /// Takes one key out of a list; those behind it move up. An error if another key has this rank.
+    /// Takes a pair out.
     Remove {
         /// Where.
         address: u64,
-        /// Which, counted from 0.
-        rank: usize,
-        /// The bytes of the key that has this rank.
+        /// The bytes of the key.
         key: &'k [u8],
     },
-    /// Puts another key in the place of one. An error if `old` is not the key that has this rank.
-    Replace {
-        /// Where.
-        address: u64,
-        /// Which, counted from 0.
-        rank: usize,
-        /// The bytes of the key that has this rank.
-        old: &'k [u8],
-        /// The bytes of the new key.
-        key: &'k [u8],
-    },
-    /// Empties all lists.
-    Clear,
 }
 
-/// An **ordered** list of keys for every address: which keys are behind which part of a filter.
+/// A sorted set of (address, key): which keys are behind which part of a filter.
 ///
-/// **Order matters.** A list returns its keys in the order in which they were pushed, a replaced one in the place of the
-/// old one: the filter knows its keys by their rank. The obvious store on a sorted multimap returns them sorted; a filter
-/// notices that (every answer is checked against its slots) and reports [`AdaptiveError::Inconsistent`](crate::AdaptiveError), but it cannot
-/// work with it. Store the rank with the key, for instance as a part of the map's key: `(address, sequence number) -> key`.
+/// A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that is what the
+/// remote says: all keys of a **range of addresses**. It lies beside the slow dictionary, is written when the dictionary is
+/// written, and is read only when a false positive has caused a read there anyway. A negative query never touches it.
 ///
-/// A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that
-/// is written down in the remote: an ordered list of keys for every `u64` address. It lies beside the slow
-/// dictionary, is written when the dictionary is written, and is read only when a false positive has caused a
-/// read there anyway. A negative query never touches it.
+/// Every ordered store is one: a `BTreeSet`, an SQL column with an index, a table of redb keyed by `(u64, &[u8])`, any LSM
+/// tree. What an address means depends on the filter:
 ///
-/// What an address means is the filter's affair:
+/// | filters | address |
+/// |---|---|
+/// | telescoping, extension, cascades ([`HashAddressed`](crate::HashAddressed)) | the upper half of the key's [digest](crate::Digest), for ever |
+/// | broom filters | the key's number under its present hash function, which one bit tells |
+/// | cuckoo based | the slot, in one of two halves, which a rehash swaps |
 ///
-/// | filters | address | list |
-/// |---|---|---|
-/// | quotient based | the quotient of the key, without the bits that later doublings added; generations of addresses in the upper bits | in the order of the runs: rank in the list = rank in the run, among the keys of a quotient |
-/// | on cache-line bins | bin and class of the key, likewise | keys of equal fingerprints in the order of their ranks |
-/// | cuckoo based | the slot number, or that plus the number of slots after every other rehash | one key |
-/// | Bloom filters and other cascades | a range of home cells, one for every 128 keys | all keys at home there |
-/// | [`Sharded`](crate::Sharded) | the part's number in the upper 12 bits, then 16 bits for generations, then 36 | as in the part alone |
+/// For the first kind the store can keep the addresses itself, as a column beside its data: then nothing is stored twice, and
+/// [`StoreIndex`] makes a remote of whatever reads that column.
 ///
-/// Three methods: one reads a list, one makes a group of changes that succeeds or fails as a whole, one reads everything.
-/// A store with transactions implements them in a few lines. Where a store is shared, implement the trait for `&Store`, as
-/// `Read` is implemented for `&File`, or for a transaction.
+/// # What a store owes
 ///
-/// An error may mean "done or not done": filters stay right either way, see [`Adaptive`](crate::Adaptive#when-things-fail).
+/// 1. A change that was acknowledged is seen by every later read.
+/// 2. An attempt that failed may have been made or not, and may still take effect, but never after a later change to the same
+///    pair was acknowledged.
+/// 3. For filters that move keys (broom, cuckoo): a group takes effect as a whole or not at all.
+///
+/// Whatever else it returns in excess, no key is lost: see [`Adaptive`](crate::Adaptive#when-things-fail).
+///
+/// Where a store is shared, implement the trait for `&Store`, as `Read` is implemented for `&File`, or for a transaction.
 ///
 /// ```
+/// use std::ops::ControlFlow;
 /// use besom::{Change, MemoryRemote, Remote};
 ///
 /// let mut remote = MemoryRemote::new();
-/// remote.apply(&[
-///     Change::Push { address: 7, key: b"first" },
-///     Change::Push { address: 7, key: b"second" },
-///     Change::Remove { address: 7, rank: 0, key: b"first" },
-/// ])?;
+/// remote.apply(&[Change::Insert { address: 7, key: b"b" }, Change::Insert { address: 7, key: b"a" }])?;
+/// remote.apply(&[Change::Insert { address: 9, key: b"c" }, Change::Remove { address: 7, key: b"b" }])?;
 /// let mut keys = Vec::new();
-/// remote.read(7, &mut |key| keys.push(key.to_vec()))?;
-/// assert_eq!(keys, [b"second"]);
-/// # Ok::<(), besom::MissingEntry>(())
+/// remote.range(0..=9, &mut |address, key| {
+///     keys.push((address, key.to_vec()));
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(keys, [(7, b"a".to_vec()), (9, b"c".to_vec())]);
+/// # Ok::<(), std::convert::Infallible>(())
 /// ```
 pub trait Remote {
     /// What a failed access returns.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Calls `visit` with each key of the list at `address`, in order. An address that was never written has an
-    /// empty list.
+    /// Calls `visit` with the pairs whose address is in the range, ascending by address and then by key, until it breaks.
     ///
     /// # Errors
     ///
     /// Whatever the store reports.
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error>;
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error>;
 
-    /// Makes all changes, one after the other, or none of them. A change that names a key which is not there (removed,
-    /// or at another rank) must fail, and the group with it: what the filter has read may be out of date.
+    /// Makes all changes, or none of them. A group names each pair at most once.
     ///
     /// # Errors
     ///
     /// Whatever the store reports. After an error either all changes were made or none.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
-
-    /// Calls `visit` with the address and the bytes of every key: addresses ascending, the keys of one address in the
-    /// order of its list. Stops when it breaks.
-    ///
-    /// # Errors
-    ///
-    /// Whatever the store reports.
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error>;
-
-    /// A [`scan`](Self::scan) of the addresses of this range alone. The default scans everything and passes over the rest,
-    /// which is right; a store that can seek saves the parts of a [`Sharded`](crate::Sharded) filter that.
-    ///
-    /// # Errors
-    ///
-    /// Whatever the store reports.
-    fn scan_range(
-        &mut self,
-        range: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
-        self.scan(&mut |address, key| {
-            if address > *range.end() {
-                ControlFlow::Break(())
-            } else if address < *range.start() {
-                ControlFlow::Continue(())
-            } else {
-                visit(address, key)
-            }
-        })
-    }
-
-    /// Says that the list at `address` is likely to be read next. A store may begin to fetch it, so that several
-    /// lists are under way at once; to do nothing, the default, is always right.
-    fn prefetch(&self, address: u64) {
-        let _ = address;
-    }
 }
 
 impl<R: Remote + ?Sized> Remote for &mut R {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        (**self).read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        (**self).range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
         (**self).apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        (**self).scan(visit)
-    }
-
-    fn scan_range(
-        &mut self,
-        range: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
-        (**self).scan_range(range, visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        (**self).prefetch(address);
     }
 }

@@ -23,28 +23,16 @@ use super::{Change, Remote};
 impl<R: Remote> Remote for &Mutex<R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
-        lock(self).read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
+        lock(self).range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         lock(self).apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        lock(self).scan(visit)
-    }
-
-    fn scan_range(
-        &mut self,
-        range: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
-        lock(self).scan_range(range, visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        lock(self).prefetch(address);
     }
 }
 

@@ -1,41 +1,46 @@
 //! Which addresses of the shared remote belong to which shard.
 //!
 //! ```text
-//!  of a filter alone   | generation: 16 bits |            place: 48 bits            |
-//!  of a shard          | shard: 12 bits | generation: 16 bits | place: 36 bits      |
+//!  of a filter alone, by hash     | hi: 64 bits                          |
+//!  of a shard                     | shard: 12 bits | upper 52 bits of hi |
+//!  of a filter that moves keys    | 0: 12 bits     | address: 52 bits    |
+//!  of a shard                     | shard: 12 bits | address: 52 bits    |
 //! ```
 //!
-//! Every shard has one range of addresses, in which its own are in the order that they have alone. A filter whose addresses
-//! are slots or quotients of its table, with a generation above them or without, has room: 2^36 places are 80 gigabytes of
-//! any filter. A shard that would need more is full.
+//! Every shard has one range of addresses. Where the address of a key is its hash, the shared one is a function of the digest
+//! alone, for ever; what it lacks of `hi` is found by hashing the key again.
 
 use std::ops::RangeInclusive;
 
-/// Where the generation begins in the address of a filter alone.
-const GENERATION_AT: u32 = 48;
-
-/// The width of a place in the address of a shard.
-const PLACE_BITS: u32 = 36;
-
 /// Where the number of the shard begins.
-const SHARD_AT: u32 = PLACE_BITS + u64::BITS - GENERATION_AT;
+const SHARD_AT: u32 = 52;
+
+/// What an address by hash lacks.
+const LACKING: u32 = u64::BITS - SHARD_AT;
 
 /// How many shards have addresses.
-pub(super) const MAX_SHARDS: usize = 1 << (u64::BITS - SHARD_AT);
+pub(super) const MAX_SHARDS: usize = 1 << LACKING;
 
-/// The address in the shared remote; `None` for a place that is beyond what a shard can have.
+/// The address in the shared remote; `None` for one of a filter that moves keys and has too many places.
 #[inline]
-pub(super) fn shared(shard: usize, own: u64) -> Option<u64> {
-    let (generation, place) = (own >> GENERATION_AT, own & ((1 << GENERATION_AT) - 1));
-    (place >> PLACE_BITS == 0).then_some((shard as u64) << SHARD_AT | generation << PLACE_BITS | place)
+pub(super) fn shared(shard: usize, own: u64, by_hash: bool) -> Option<u64> {
+    let rest = if by_hash { own >> LACKING } else { own };
+    (rest >> SHARD_AT == 0).then_some((shard as u64) << SHARD_AT | rest)
 }
 
-/// The shard of an address in the shared remote, and the address there.
+/// The addresses in the shared remote among which all of these are.
+pub(super) fn shared_range(shard: usize, own: &RangeInclusive<u64>, by_hash: bool) -> RangeInclusive<u64> {
+    let whole = range(shard);
+    let first = shared(shard, *own.start(), by_hash);
+    // What is beyond the range of a shard has never been written.
+    let last = shared(shard, *own.end(), by_hash).unwrap_or(*whole.end());
+    first.map_or(RangeInclusive::new(1, 0), |first| first..=last)
+}
+
+/// The number of the shard, and the rest of an address in the shared remote.
 #[inline]
-pub(super) fn own(shared: u64) -> (usize, u64) {
-    let (shard, rest) = (shared >> SHARD_AT, shared & ((1 << SHARD_AT) - 1));
-    let (generation, place) = (rest >> PLACE_BITS, rest & ((1 << PLACE_BITS) - 1));
-    (shard as usize, generation << GENERATION_AT | place)
+pub(super) fn parts(shared: u64) -> (usize, u64) {
+    ((shared >> SHARD_AT) as usize, shared & ((1 << SHARD_AT) - 1))
 }
 
 /// All addresses of a shard in the shared remote.
@@ -46,22 +51,26 @@ pub(super) fn range(shard: usize) -> RangeInclusive<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: shards whose addresses meet, or change their order.
+    //! Catches: shards whose addresses meet, or change their order; a range that leaves an address out.
     use super::*;
     use crate::testing::Random;
 
     #[test]
-    fn addresses_lead_back_and_keep_their_order() {
+    fn addresses_keep_their_order_and_lie_in_their_ranges() {
         let mut random = Random::new(1);
         for _ in 0..10_000 {
             let shard = random.below(MAX_SHARDS as u64) as usize;
-            let mut address =
-                || random.below(1 << 16) << GENERATION_AT | random.next() >> (28 + random.below(36));
+            let by_hash = random.one_in(2);
+            let mut address = || random.next() >> if by_hash { 0 } else { LACKING };
             let [one, two] = [address(), address()];
-            let [first, second] = [one, two].map(|own| shared(shard, own).unwrap());
-            assert_eq!((own(first), own(second)), ((shard, one), (shard, two)));
-            assert_eq!(first.cmp(&second), one.cmp(&two));
-            assert!(range(shard).contains(&first));
+            let (first, last) = (one.min(two), one.max(two));
+            let [shared_first, shared_last] = [first, last].map(|own| shared(shard, own, by_hash).unwrap());
+            assert!(shared_first <= shared_last && parts(shared_first).0 == shard);
+            assert!(range(shard).contains(&shared_first) && range(shard).contains(&shared_last));
+            assert_eq!(shared_range(shard, &(first..=last), by_hash), shared_first..=shared_last);
+            if !by_hash {
+                assert_eq!(parts(shared_first), (shard, first));
+            }
         }
     }
 
@@ -69,14 +78,16 @@ mod tests {
     fn ranges_lie_side_by_side_and_fill_the_addresses() {
         for shard in 1..MAX_SHARDS {
             assert_eq!(range(shard - 1).end() + 1, *range(shard).start());
+            assert_eq!(shared_range(shard, &(0..=u64::MAX), true), range(shard));
+            assert_eq!(shared_range(shard, &(0..=u64::MAX), false), range(shard));
         }
         assert_eq!((*range(0).start(), *range(MAX_SHARDS - 1).end()), (0, u64::MAX));
     }
 
     #[test]
     fn places_beyond_the_range_have_no_address() {
-        assert_eq!(shared(3, 1 << PLACE_BITS), None);
-        assert_eq!(shared(3, (1 << GENERATION_AT) - 1), None);
-        assert!(shared(MAX_SHARDS - 1, (u64::MAX << GENERATION_AT) | ((1 << PLACE_BITS) - 1)).is_some());
+        assert_eq!(shared(3, 1 << SHARD_AT, false), None);
+        assert!(shared(MAX_SHARDS - 1, u64::MAX, true).is_some());
+        assert!(shared_range(3, &(1 << SHARD_AT..=u64::MAX), false).is_empty());
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! A key belongs to the shard that some of its hash bits name. Its filter is behind a `RwLock` of `std`: small, fair enough,
 //! without a dependency, and its poisoning is just what is wanted here. Operations without a remote take the write lock and
-//! are done. Those with one never wait for it under the lock: `replay` says how.
+//! are done. Those with one never wait for it under the lock: [`play`](crate::play) says how. What needs all of the remote, or
+//! changes much of it (growth, a rehash), is done on a copy of the shard, which takes its place afterwards.
 
 mod address;
 mod error;
-mod operation;
 mod persist;
 mod plain;
-mod replay;
+mod ranged;
 mod shard;
 mod with_remote;
 

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::Filter;
+use crate::play::OwnedChange;
 
 /// A filter behind its locks, on cache lines of its own (processors fetch them in pairs).
 ///
@@ -18,8 +19,8 @@ pub(super) struct Shard<F> {
     writers: Mutex<Doubts>,
 }
 
-/// The addresses, as the filter knows them, of changes that the remote has made or not.
-pub(super) type Doubts = Vec<u64>;
+/// The changes, with addresses as the filter knows them, that the remote has made or not and the filter has not followed.
+pub(super) type Doubts = Vec<OwnedChange>;
 
 impl<F> Shard<F> {
     pub(super) fn new(filter: F) -> Self {

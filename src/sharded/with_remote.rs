@@ -4,28 +4,30 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::MutexGuard;
 
-use crate::filter::{Grouped, out_of_memory};
+use crate::filter::{Grouped, clear_remote, out_of_memory};
+use crate::play::{Adapt, Insert, InsertNew, Operation, OwnedChange, Play, Remove, Settle, Step};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Change, Filter, FullError, Growable, Key, RebuildError, Remote,
-    Resync,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Filter, FullError, Growable, Key, RebuildError,
+    Remote, Settled,
 };
 
-use super::operation::{Adapting, Clearing, Growing, Inserting, Operation, Removing, Resyncing, Verifying};
-use super::replay::{Pause, RangeError, Ranged, Replay};
+use super::ranged::{RangeError, Ranged};
 use super::shard::{Doubts, Shard};
-use super::{Sharded, ShardedError, address};
+use super::{Sharded, ShardedError, address, ranged};
 
 /// A [`Sharded`] adaptive filter with one thread's way to the remote that all shards share.
 ///
 /// Every thread has one of its own ([`Sharded::with_remote`]), with a remote that is a reference to the store: `&Store`, as
-/// [`Remote`] describes, or `&Mutex<R>` of any other remote. Every shard has its own range of addresses there.
+/// [`Remote`] describes, or `&Mutex<R>` of any other remote. Every shard has its own range of addresses there: its number in the
+/// upper 12 bits, then the upper 52 bits of the address that a filter alone would use. For filters that are
+/// [addressed by hash](crate::HashAddressed) that is a function of the key's digest, [`Sharded::address`], for ever.
 ///
 /// Queries are asked of the filter itself. They never wait for the remote, whatever is under way here: an operation locks
 /// its shard only while it plans and while it changes words in memory. Operations of one shard wait for each other, and for
 /// the remote; those of different shards do not.
 ///
-/// **When the remote fails**, the filter is as it was, as [everywhere](Adaptive#when-things-fail), and the addresses that were
-/// to change are remembered: [`settle`](Self::settle) brings filter and remote back into step there.
+/// **When the remote fails**, the filter is as it was, as [everywhere](Adaptive#when-things-fail), and the group that it made or
+/// not is taken back before anything else is done with that shard; [`settle`](Self::settle) does that at once.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -58,23 +60,41 @@ pub struct WithRemote<'f, F: Filter, R> {
     filter: &'f Sharded<F>,
     remote: R,
     /// Kept for its memory.
-    replay: Replay,
+    play: Play,
 }
 
 /// What operations return.
 type Outcome<T, R> = Result<T, ShardedError<AdaptiveError<<R as Remote>::Error>>>;
 
-/// How often an operation is played before it is made on a copy of its shard. Each time it has seen one list more; chains of
+/// How often an operation is played before it is made on a copy of its shard. Each time it has seen one range more; chains of
 /// kicks and steps of a frontier see some dozens.
 const ROUNDS: usize = 64;
 
-/// The same for one that may be growing: an insertion into a full filter that reads more than the lists of its key.
-const ROUNDS_WHEN_FULL: usize = 4;
+/// Pairs that one range may have before the operation is made on a copy, which reads as it goes.
+const MAX_PAIRS: usize = 4096;
 
 impl<F: Adaptive + Clone> Sharded<F> {
     /// The filter with a way to its remote, for one thread.
     pub fn with_remote<R: Remote>(&self, remote: R) -> WithRemote<'_, F, R> {
-        WithRemote { filter: self, remote, replay: Replay::default() }
+        WithRemote { filter: self, remote, play: Play::new() }
+    }
+
+    /// The address of a key in the shared remote, for ever, if the filter is [addressed by hash](crate::HashAddressed): what a
+    /// store that keeps the addresses itself puts into its column.
+    ///
+    /// ```
+    /// use besom::{Sharded, TelescopingFilter};
+    ///
+    /// let filter = Sharded::build(16, 1000, |capacity, seed| {
+    ///     TelescopingFilter::builder().capacity(capacity).seed(seed).build()
+    /// })?;
+    /// let address = filter.address("key").unwrap();
+    /// assert_eq!((address >> 52) as usize, filter.shard_of("key"));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    pub fn address<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
+        let digest = crate::KeyHasher::digest_key(&self.hasher, key);
+        address::shared(self.shard(digest), digest.hi, true).filter(|_| F::HASH_ADDRESSED)
     }
 }
 
@@ -85,7 +105,16 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     ///
     /// As [`Adaptive::insert`], and [`ShardedError::InDoubt`]; the filter is unchanged.
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Outcome<bool, R> {
-        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Inserting(bytes)))
+        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Insert(bytes)))
+    }
+
+    /// Inserts a key that the caller knows is not stored; see [`Adaptive::insert_new`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub fn insert_new<K: Key + ?Sized>(&mut self, key: &K) -> Outcome<(), R> {
+        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &InsertNew(bytes)))
     }
 
     /// Removes a key. `false`, and nothing changes, if it was not there.
@@ -94,7 +123,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     ///
     /// As [`Adaptive::remove`], and [`ShardedError::InDoubt`]; the filter is unchanged.
     pub fn remove<K: Key + ?Sized>(&mut self, key: &K) -> Outcome<bool, R> {
-        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Removing(bytes)))
+        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Remove(bytes)))
     }
 
     /// Repairs the false positive `key`.
@@ -103,55 +132,55 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     ///
     /// As [`Adaptive::adapt`], and [`ShardedError::InDoubt`]; the filter is unchanged.
     pub fn adapt<K: Key + ?Sized>(&mut self, key: &K) -> Outcome<Adaptation, R> {
-        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Adapting(bytes)))
+        key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Adapt(bytes)))
     }
 
-    /// Brings filter and remote back into step at these addresses of the shared remote; see [`Adaptive::resync`].
+    /// Takes back all groups that the remote has made or not, of any thread, so that filter and remote agree where an operation
+    /// failed half-way. Costs nothing if none has.
     ///
     /// # Errors
     ///
-    /// As [`Adaptive::resync`], and [`ShardedError::InDoubt`].
-    pub fn resync(&mut self, addresses: &[u64]) -> Outcome<Resync, R> {
-        let mut unexplained = 0;
-        for shard in 0..self.filter.shards() {
-            let own = addresses.iter().map(|&shared| address::own(shared));
-            let own: Vec<u64> = own.filter(|&(of, _)| of == shard).map(|(_, own)| own).collect();
-            if !own.is_empty() {
-                let mut doubts = self.filter.shards[shard].turn();
-                unexplained += self.resync_shard(shard, &own, &mut doubts)?;
-            }
-        }
-        Ok(if unexplained == 0 { Resync::Agreed } else { Resync::InQuestion { slots: unexplained } })
-    }
-
-    /// Brings filter and remote back into step wherever an operation of any thread failed half-way. Costs nothing if none
-    /// has. Addresses [in question](Resync::InQuestion) are not remembered any longer: their slots answer "maybe
-    /// present" until the filter is rebuilt.
-    ///
-    /// # Errors
-    ///
-    /// As [`Adaptive::resync`], and [`ShardedError::InDoubt`]. What was not settled can be tried again.
-    pub fn settle(&mut self) -> Outcome<Resync, R> {
-        let mut unexplained = 0;
+    /// [`AdaptiveError::Remote`] if it fails still. It can be tried again.
+    pub fn settle(&mut self) -> Outcome<(), R> {
         for shard in 0..self.filter.shards() {
             let mut doubts = self.filter.shards[shard].turn();
-            let mut own = doubts.clone();
-            own.sort_unstable();
-            own.dedup();
-            if !own.is_empty() {
-                unexplained += self.resync_shard(shard, &own, &mut doubts)?;
-                doubts.clear();
-            }
+            self.take_back(shard, &mut doubts)?;
         }
-        Ok(if unexplained == 0 { Resync::Agreed } else { Resync::InQuestion { slots: unexplained } })
+        Ok(())
     }
 
-    /// The slots that stay unexplained.
-    fn resync_shard(&mut self, shard: usize, own: &[u64], doubts: &mut Doubts) -> Outcome<usize, R> {
-        match self.copied(shard, &Resyncing(own), false, doubts)? {
-            Resync::Agreed => Ok(0),
-            Resync::InQuestion { slots } => Ok(slots.max(1)),
+    /// Brings a shard and its part of the remote together, home by home; see [`Adaptive::settle`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Adaptive::settle`], and [`ShardedError::InDoubt`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such shard.
+    pub fn settle_shard(&mut self, shard: usize, authority: Authority) -> Outcome<Settled, R> {
+        let mut doubts = self.filter.shards[shard].turn();
+        self.take_back(shard, &mut doubts)?;
+        self.copied(shard, &Settle { range: 0..=u64::MAX, authority }, &mut doubts)
+    }
+
+    /// Makes the remote what it was before a group that it made or not. The filter knows nothing of that group, and once the way
+    /// back is acknowledged it never takes effect.
+    fn take_back(&mut self, shard: usize, doubts: &mut Doubts) -> Outcome<(), R> {
+        if doubts.is_empty() {
+            return Ok(());
         }
+        let shared = |own| address::shared(shard, own, F::HASH_ADDRESSED).unwrap_or(own);
+        let back = |change: &OwnedChange| OwnedChange {
+            address: shared(change.address),
+            inserts: !change.inserts,
+            key: change.key.clone(),
+        };
+        let group: Vec<OwnedChange> = doubts.iter().map(back).collect();
+        let group: Vec<Change<'_>> = group.iter().map(OwnedChange::as_change).collect();
+        self.remote.apply(&group).map_err(AdaptiveError::Remote)?;
+        doubts.clear();
+        Ok(())
     }
 
     /// Removes all keys and repairs, from the remote as well; capacity and seed stay. Does not end doubt, as
@@ -168,9 +197,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         if let Some(shard) = in_doubt.next() {
             return Err(ShardedError::InDoubt { shard });
         }
-        self.remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
         for (shard, doubts) in turns.iter_mut().enumerate() {
-            self.copied(shard, &Clearing, true, doubts)?;
+            self.copied(shard, &Clearing, doubts)?;
             doubts.clear();
         }
         Ok(())
@@ -184,7 +212,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     pub fn verify_remote(&mut self) -> Outcome<(), R> {
         for shard in 0..self.filter.shards() {
             let mut doubts = self.filter.shards[shard].turn();
-            self.copied(shard, &Verifying, false, &mut doubts)?;
+            self.copied(shard, &Verifying, &mut doubts)?;
         }
         let end = *address::range(self.filter.shards() - 1).end();
         let mut stray = None;
@@ -193,7 +221,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
                 stray = Some(address);
                 ControlFlow::Break(())
             };
-            self.remote.scan_range(behind..=u64::MAX, first).map_err(AdaptiveError::Remote)?;
+            self.remote.range(behind..=u64::MAX, first).map_err(AdaptiveError::Remote)?;
         }
         match stray {
             Some(address) => Err(AdaptiveError::Inconsistent { address, expected: 0, found: 1 }.into()),
@@ -216,12 +244,13 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         let fresh: Result<Vec<F>, _> =
             filter.shards.iter().map(|shard| shard.parameters().emptied()).collect();
         let mut fresh = fresh.map_err(out_of_memory)?;
-        self.remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(&mut self.remote)?;
         let (mut grouped, mut failed) = (Grouped::new(&mut self.remote), None);
         let scanned = keys(&mut |key| {
             let shard = filter.shard_of(key);
             let (remote, doubts) = (&mut grouped, &mut Doubts::new());
-            let mut ranged = Ranged { remote, shard, doubts, busy: false, cleared: false };
+            let hasher = F::HASH_ADDRESSED.then_some(&filter.hasher);
+            let mut ranged = Ranged { remote, shard, hasher, doubts, busy: false };
             match fresh[shard].insert(key, &mut ranged) {
                 Ok(_) => ControlFlow::Continue(()),
                 Err(error) => {
@@ -256,74 +285,78 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     fn play<O: Operation<F>>(&mut self, shard: usize, operation: &O) -> Outcome<O::Output, R> {
         let part = &self.filter.shards[shard];
         let mut doubts = part.turn();
-        let before = doubts.len();
-        self.replay.clear();
-        for round in 1..=ROUNDS {
+        self.take_back(shard, &mut doubts)?;
+        self.play.clear();
+        for _ in 0..ROUNDS {
             let mut filter = part.write().ok_or(ShardedError::InDoubt { shard })?;
             let full = FullError { len: filter.len(), capacity: filter.capacity() };
-            let played = operation.run(&mut *filter, &mut self.replay);
+            let step = self.play.step(&mut *filter, operation);
             drop(filter);
-            let pause = match played {
-                Ok(value) => {
-                    doubts.truncate(before);
-                    return Ok(value);
+            match step {
+                Ok(Step::Done(output)) => {
+                    doubts.clear();
+                    return Ok(output);
                 }
-                Err(AdaptiveError::Remote(pause)) => pause,
-                Err(error) => return Err(shared_address(shard, error, |_| full.into()).into()),
-            };
-            if self.replay.applied {
-                return Err(self.differs(shard).into());
-            }
-            let grows = O::GROWS && full.len >= full.capacity && round >= ROUNDS_WHEN_FULL;
-            match pause {
-                Pause::Read(own) if !grows => self.fetch(shard, own, full)?,
-                Pause::Apply => self.apply(shard, &mut doubts, full)?,
-                Pause::Read(_) | Pause::Beyond => break,
+                Ok(Step::Needs(own)) => {
+                    if !self.fetch(shard, own, &mut doubts, full)? {
+                        break;
+                    }
+                }
+                Ok(Step::Commit) => self.commit(shard, &mut doubts, full)?,
+                Ok(Step::Beyond) => break,
+                Err(error) => {
+                    return Err(shared_address::<F, _, _>(shard, error, |never| match never {}).into());
+                }
             }
         }
-        self.copied(shard, operation, false, &mut doubts)
+        let output = self.copied(shard, operation, &mut doubts)?;
+        doubts.clear();
+        Ok(output)
     }
 
-    fn fetch(&mut self, shard: usize, own: u64, full: FullError) -> Result<(), AdaptiveError<R::Error>> {
-        let shared = address::shared(shard, own).ok_or(full)?;
-        self.replay.fetch(own, shared, &mut self.remote).map_err(AdaptiveError::Remote)
+    /// Reads a range. `false` if it has too many pairs.
+    fn fetch(
+        &mut self,
+        shard: usize,
+        own: std::ops::RangeInclusive<u64>,
+        doubts: &mut Doubts,
+        full: FullError,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let hasher = F::HASH_ADDRESSED.then_some(&self.filter.hasher);
+        let mut ranged = Ranged { remote: &mut self.remote, shard, hasher, doubts, busy: false };
+        self.play.evidence().read(own, MAX_PAIRS, &mut ranged).map_err(|error| of_range(error, full))
     }
 
-    fn apply(
+    /// Has the remote make the group. It is in doubt until the filter has followed.
+    fn commit(
         &mut self,
         shard: usize,
         doubts: &mut Doubts,
         full: FullError,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        if self.replay.addresses().any(|own| address::shared(shard, own).is_none()) {
-            return Err(full.into());
-        }
-        // Remembered until the operation is done, in case that the remote fails or panics.
-        doubts.extend(self.replay.addresses());
-        let shared = |own| address::shared(shard, own).unwrap_or(own);
-        self.replay.apply(shared, &mut self.remote).map_err(AdaptiveError::Remote)
-    }
-
-    /// The remote has made changes that the filter does not stand by: it is not the filter that they were planned on, or it
-    /// breaks a promise of its trait.
-    #[cold]
-    fn differs(&self, shard: usize) -> AdaptiveError<R::Error> {
-        let address = self.replay.addresses().next().and_then(|own| address::shared(shard, own));
-        AdaptiveError::Inconsistent { address: address.unwrap_or(0), expected: 0, found: 0 }
+        let group = self.play.group();
+        let by_hash = F::HASH_ADDRESSED;
+        let translated: Option<Vec<_>> =
+            group.iter().map(|change| ranged::translated(shard, change, by_hash)).collect();
+        let translated = translated.ok_or(full)?;
+        doubts.extend(group.iter().map(OwnedChange::from));
+        self.remote.apply(&translated).map_err(AdaptiveError::Remote)?;
+        self.play.committed();
+        Ok(())
     }
 
     /// Does an operation on a copy of the shard, which takes its place afterwards. After an error as well: what the filter has
-    /// to remember of it, such as lists that it left behind in the remote, is in the copy.
+    /// to remember of it, such as pairs that it left behind in the remote, is in the copy.
     fn copied<O: Operation<F>>(
         &mut self,
         shard: usize,
         operation: &O,
-        cleared: bool,
         doubts: &mut Doubts,
     ) -> Outcome<O::Output, R> {
         let part = &self.filter.shards[shard];
         let mut copy = part.read().ok_or(ShardedError::InDoubt { shard })?.clone();
-        let mut ranged = Ranged { remote: &mut self.remote, shard, doubts, busy: false, cleared };
+        let hasher = F::HASH_ADDRESSED.then_some(&self.filter.hasher);
+        let mut ranged = Ranged { remote: &mut self.remote, shard, hasher, doubts, busy: false };
         // The copy is used after a panic only if it came from the remote, which filters are prepared for.
         let outcome = catch_unwind(AssertUnwindSafe(|| operation.run(&mut copy, &mut ranged)));
         let from_remote = ranged.busy;
@@ -353,27 +386,54 @@ impl<F: Growable + Clone, R: Remote> WithRemote<'_, F, R> {
     pub fn grow(&mut self) -> Outcome<(), R> {
         for shard in 0..self.filter.shards() {
             let mut doubts = self.filter.shards[shard].turn();
-            self.copied(shard, &Growing, false, &mut doubts)?;
+            self.take_back(shard, &mut doubts)?;
+            self.copied(shard, &Growing, &mut doubts)?;
         }
         Ok(())
     }
 }
 
+/// Operations that no step by step playing is of use for.
+macro_rules! whole {
+    ($($name:ident: $bound:ident, $method:ident;)+) => {$(
+        struct $name;
+
+        impl<F: $bound> Operation<F> for $name {
+            type Output = ();
+
+            fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+                filter.$method(remote)
+            }
+        }
+    )+};
+}
+
+whole! {
+    Clearing: Adaptive, clear;
+    Verifying: Adaptive, verify_remote;
+    Growing: Growable, grow;
+}
+
+/// The error of a part of the remote, as one of the shared remote.
+fn of_range<E: std::error::Error>(error: RangeError<E>, full: FullError) -> AdaptiveError<E> {
+    match error {
+        RangeError::Remote(error) => AdaptiveError::Remote(error),
+        RangeError::OutOfRange => full.into(),
+    }
+}
+
 /// The error of an operation with a part of the remote, as one of the shared remote.
-fn translate<F: Filter, E: std::error::Error>(
+fn translate<F: Adaptive, E: std::error::Error>(
     shard: usize,
     filter: &F,
     error: AdaptiveError<RangeError<E>>,
 ) -> AdaptiveError<E> {
     let full = FullError { len: filter.len(), capacity: filter.capacity() };
-    shared_address(shard, error, |error| match error {
-        RangeError::Remote(error) => AdaptiveError::Remote(error),
-        RangeError::OutOfRange => full.into(),
-    })
+    shared_address::<F, _, _>(shard, error, |error| of_range(error, full))
 }
 
 /// The same error with an address of the shared remote.
-fn shared_address<P, E>(
+fn shared_address<F: Adaptive, P, E>(
     shard: usize,
     error: AdaptiveError<P>,
     remote: impl FnOnce(P) -> AdaptiveError<E>,
@@ -382,7 +442,7 @@ fn shared_address<P, E>(
         AdaptiveError::Full(full) => AdaptiveError::Full(full),
         AdaptiveError::Remote(error) => remote(error),
         AdaptiveError::Inconsistent { address: own, expected, found } => {
-            let address = address::shared(shard, own).unwrap_or(own);
+            let address = address::shared(shard, own, F::HASH_ADDRESSED).unwrap_or(own);
             AdaptiveError::Inconsistent { address, expected, found }
         }
         AdaptiveError::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },

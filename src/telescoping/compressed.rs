@@ -23,8 +23,8 @@ use super::selecting::Selecting;
 /// | room for repairs | 0.15 repairs per key, that is 40n different queries, overflow one block in a hundred; see [`Overflow`] for what happens then |
 /// | space after repairs | with [`Overflow::Spill`] at ε = 2^-8 about 13 bits per key after one repair per key, 17 after four |
 /// | `contains` | no access to the remote |
-/// | `insert`, `remove` | one group of changes to the remote; one list read if the key seems to be there already |
-/// | `adapt` | one list read, nothing written |
+/// | `insert`, `remove` | one group of changes to the remote; one range read if the key seems to be there already |
+/// | `adapt` | one range read, nothing written |
 ///
 /// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps the
 /// selectors: a repaired false positive returns with probability ε/2 at each doubling. The

@@ -102,6 +102,10 @@ impl Scheme for Selecting {
         value
     }
 
+    fn strictness(value: Selector) -> u32 {
+        value.into()
+    }
+
     fn probe(&self, _: &Table, values: &Self::Store) -> Probe {
         match values.highest() {
             0 => Probe::Matching,
@@ -155,6 +159,10 @@ impl Scheme for SelectingExplicitly {
 
     fn doubled<H: KeyHasher>(&self, value: u8, _: &HashString<'_, H>) -> u8 {
         value
+    }
+
+    fn strictness(value: u8) -> u32 {
+        value.into()
     }
 
     fn probe(&self, _: &Table, values: &ExplicitValues) -> Probe {

@@ -1,21 +1,21 @@
 //! Remotes that count, and one that stores nothing.
 
 use std::convert::Infallible;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::{Change, Remote};
 
 /// How often a remote was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accesses {
-    /// Lists read.
+    /// Ranges read.
     pub reads: u64,
+    /// Pairs that were visited.
+    pub pairs: u64,
     /// Groups of changes made.
     pub writes: u64,
     /// Changes in these groups.
     pub changes: u64,
-    /// Scans of everything.
-    pub scans: u64,
 }
 
 /// A remote that counts how often it is used.
@@ -56,24 +56,23 @@ impl<R> CountingRemote<R> {
 impl<R: Remote> Remote for CountingRemote<R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
-        self.accesses.reads += 1;
-        self.inner.read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
+        let Self { inner, accesses } = self;
+        accesses.reads += 1;
+        inner.range(addresses, &mut |address, key| {
+            accesses.pairs += 1;
+            visit(address, key)
+        })
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
         self.accesses.writes += 1;
         self.accesses.changes += changes.len() as u64;
         self.inner.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        self.accesses.scans += 1;
-        self.inner.scan(visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.inner.prefetch(address);
     }
 }
 
@@ -84,15 +83,15 @@ pub struct NullRemote;
 impl Remote for NullRemote {
     type Error = Infallible;
 
-    fn read(&mut self, _: u64, _: &mut dyn FnMut(&[u8])) -> Result<(), Infallible> {
+    fn range(
+        &mut self,
+        _: RangeInclusive<u64>,
+        _: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Infallible> {
         Ok(())
     }
 
     fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn scan(&mut self, _: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Infallible> {
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Remotes and dictionaries in which things go wrong.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error;
 
@@ -22,13 +22,13 @@ pub enum Fault {
     PanicBefore,
     /// A panic after everything was done.
     PanicAfter,
-    /// An answer in which a key is another one (a list, a scan), or a value is missing (a dictionary). Writes go well.
+    /// An answer in which a key is another one, or a value is missing (a dictionary). Writes go well.
     Wrong,
     /// An answer in which a key is missing. Writes go well.
     Missing,
     /// An answer with a key more. Writes go well.
     Surplus,
-    /// A list in another order. Other accesses go well.
+    /// Pairs in another order. Other accesses go well.
     Reordered,
 }
 
@@ -135,13 +135,16 @@ impl Faults {
         key
     }
 
-    fn falsify(&mut self, fault: Option<Fault>, keys: &mut Vec<Vec<u8>>) {
-        let at = self.random.below(keys.len().max(1) as u64) as usize;
+    fn falsify(&mut self, fault: Option<Fault>, pairs: &mut Vec<(u64, Vec<u8>)>) {
+        let at = self.random.below(pairs.len().max(1) as u64) as usize;
         match fault {
-            Some(Fault::Wrong) if !keys.is_empty() => keys[at] = self.stranger(),
-            Some(Fault::Missing) if !keys.is_empty() => drop(keys.remove(at)),
-            Some(Fault::Surplus) => keys.insert(at, self.stranger()),
-            Some(Fault::Reordered) => keys.reverse(),
+            Some(Fault::Wrong) if !pairs.is_empty() => pairs[at].1 = self.stranger(),
+            Some(Fault::Missing) if !pairs.is_empty() => drop(pairs.remove(at)),
+            Some(Fault::Surplus) => {
+                let address = pairs.get(at).map_or(0, |pair| pair.0);
+                pairs.insert(at, (address, self.stranger()));
+            }
+            Some(Fault::Reordered) => pairs.reverse(),
             _ => {}
         }
     }
@@ -167,7 +170,7 @@ pub enum FaultError<E> {
 ///
 /// let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
 /// remote.faults.light_fuse(0, Fault::FailAfter);
-/// assert!(remote.apply(&[Change::Push { address: 1, key: b"key" }]).is_err());
+/// assert!(remote.apply(&[Change::Insert { address: 1, key: b"key" }]).is_err());
 /// assert_eq!(remote.inner.len(), 1); // and yet it was done
 /// ```
 #[derive(Debug, Clone)]
@@ -209,12 +212,25 @@ impl<T> Faulty<T> {
 impl<R: Remote> Remote for Faulty<R> {
     type Error = FaultError<R::Error>;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
+    /// A lie is told about all pairs of the range, which are kept in memory for it.
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
         let fault = self.faults.draw();
-        let mut keys = Vec::new();
-        self.act(fault, |remote| remote.read(address, &mut |key| keys.push(key.to_vec())))?;
-        self.faults.falsify(fault, &mut keys);
-        keys.iter().for_each(|key| visit(key));
+        if fault.is_none_or(|fault| Fault::HONEST.contains(&fault)) {
+            return self.act(fault, |remote| remote.range(addresses, visit));
+        }
+        let mut pairs = Vec::new();
+        self.act(fault, |remote| {
+            remote.range(addresses, &mut |address, key| {
+                pairs.push((address, key.to_vec()));
+                ControlFlow::Continue(())
+            })
+        })?;
+        self.faults.falsify(fault, &mut pairs);
+        let _ = pairs.iter().try_for_each(|(address, key)| visit(*address, key));
         Ok(())
     }
 
@@ -225,31 +241,6 @@ impl<R: Remote> Remote for Faulty<R> {
             self.act(None, |remote| remote.apply(half))?;
         }
         self.act(fault, |remote| remote.apply(changes))
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        let fault = self.faults.draw();
-        let stranger = self.faults.stranger();
-        let lie_at = self.faults.random.below(16);
-        let mut number = 0;
-        self.act(fault, |remote| {
-            remote.scan(&mut |address, key| {
-                number += 1;
-                match fault.filter(|_| number == lie_at) {
-                    Some(Fault::Missing) => ControlFlow::Continue(()),
-                    Some(Fault::Wrong) => visit(address, &stranger),
-                    Some(Fault::Surplus) => {
-                        visit(address, &stranger)?;
-                        visit(address, key)
-                    }
-                    _ => visit(address, key),
-                }
-            })
-        })
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.inner.prefetch(address);
     }
 }
 

@@ -1,13 +1,12 @@
 //! Repairing a false positive.
 
-use crate::quotient::Run;
 use crate::{Adaptation, AdaptiveError, Digest, KeyHasher, Remote};
 
 use super::core::Core;
 use super::plan::Plan;
 use super::{Scheme, ValueOf, blocks_of};
 
-/// Values at which no slot of the run accepts the query any more.
+/// Values at which no slot accepts the query any more.
 struct Repair<V> {
     plan: Plan<V>,
     before: Vec<V>,
@@ -15,21 +14,19 @@ struct Repair<V> {
 }
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
-    /// Gives the slots of a run, which hold these keys, values at which none of them accepts the query.
-    pub(super) fn repair_run<R: Remote>(
+    /// Gives the slots of a home, which hold these keys, values at which none of them accepts the query.
+    pub(super) fn repair_slots<R: Remote>(
         &mut self,
-        quotient: u64,
-        stored: &[Digest],
+        stored: &[(u64, Digest)],
         query: Digest,
         remote: &mut R,
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        let Some(run) = self.table.run(quotient) else { return Ok(Adaptation::NotFalsePositive) };
-        let Some(Repair { mut plan, before, slots }) = self.plan_repair(run, stored, query) else {
+        let Some(Repair { mut plan, before, slots }) = self.plan_repair(stored, query) else {
             return Ok(Adaptation::Unfixable);
         };
         // Reset blocks have slots of other quotients too.
         self.find_remainders(&mut plan, &before, remote, Some)?;
-        self.find_own_remainders(&mut plan, &before, run, stored);
+        self.find_own_remainders(&mut plan, &before, stored);
         let resets = plan.resets.len();
         let spills = self.commit(&plan);
         self.adaptations += 1;
@@ -40,16 +37,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         })
     }
 
-    /// Moves every slot of the run that accepts the query to a value at which it does not. `None` if hash bits are equal
-    /// as far as values go.
-    fn plan_repair(&self, run: Run, stored: &[Digest], query: Digest) -> Option<Repair<ValueOf<S>>> {
+    /// Moves every slot that accepts the query to a value at which it does not. `None` if hash bits are equal as far as
+    /// values go.
+    fn plan_repair(&self, stored: &[(u64, Digest)], query: Digest) -> Option<Repair<ValueOf<S>>> {
         let query = &self.locate(query).1;
-        let blocks = blocks_of(&self.table, run.first, run.last);
+        let (first, last) = (stored.first()?.0, stored.last()?.0);
+        let blocks = blocks_of(&self.table, first, last);
         let mut plan = Plan::load(&self.values, &self.table, blocks);
         let before = plan.snapshot();
-        let mut moved = vec![false; run.len()];
+        let mut moved = vec![false; stored.len()];
         loop {
-            for ((slot, &digest), moved) in run.slots().zip(stored).zip(&mut moved) {
+            for (&(slot, digest), moved) in stored.iter().zip(&mut moved) {
                 let (value, key) = (plan.get(slot), self.locate(digest).1);
                 if self.scheme.accepts(self.scheme.remainder(value, &key), value, query) {
                     plan.set(slot, self.scheme.next(value, &key, query)?);
@@ -64,18 +62,17 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         Some(Repair { plan, before, slots })
     }
 
-    /// The new remainders of the run whose keys are at hand.
+    /// The new remainders of the slots whose keys are at hand.
     fn find_own_remainders(
         &self,
         plan: &mut Plan<ValueOf<S>>,
         before: &[ValueOf<S>],
-        run: Run,
-        stored: &[Digest],
+        stored: &[(u64, Digest)],
     ) {
         if !S::MOVES_REMAINDER {
             return;
         }
-        for (slot, &digest) in run.slots().zip(stored) {
+        for &(slot, digest) in stored {
             if plan.changed(before, slot) {
                 let remainder = self.scheme.remainder(plan.get(slot), &self.locate(digest).1);
                 plan.remainders.push((slot, remainder));

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::filter::out_of_memory;
-use crate::ground::{Addresses, Keys};
+use crate::filter::{clear_remote, out_of_memory};
+use crate::ground::Keys;
 use crate::quotient::bulk;
 use crate::{AdaptiveError, BuildError, Change, FullError, Key, KeyHasher, Remote};
 
@@ -13,7 +13,7 @@ use super::{Scheme, ValueStore};
 /// A key that is being sorted: its hash, and its number.
 type Item = (u64, usize);
 
-/// The keys of some neighbouring lists, in order.
+/// Some neighbouring keys and their addresses.
 struct Pushes {
     keys: Keys,
     addresses: Vec<u64>,
@@ -35,19 +35,19 @@ impl<E> From<BuildError> for Failed<E> {
 }
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
-    /// The empty filter with all these keys, each once. The remote is emptied first, and has their lists then.
+    /// The empty filter with all these keys, each once. The remote is emptied first, and has them then.
     pub(crate) fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
     where
         K: Key + Sync,
         R: Remote,
     {
         let empty = self.table.like(self.table.slots()).map_err(out_of_memory)?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         let item = |number: usize| (self.hasher.digest_key(&keys[number]).hi, number);
-        let place = Placing { slots: self.table.slots(), addresses: self.addresses };
+        let place = Placing { slots: self.table.slots() };
         let prepare = |items: &mut Vec<Item>| {
             place.drop_duplicates(items, keys);
-            place.pushes(items, keys)
+            Pushes::of(items, keys)
         };
         let table = bulk::fill(empty, keys.len(), item, prepare, |pushes| pushes.apply(remote));
         let table = table.map_err(|Failed(error)| error)?;
@@ -67,7 +67,6 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 #[derive(Clone, Copy)]
 struct Placing {
     slots: u64,
-    addresses: Addresses,
 }
 
 impl Placing {
@@ -94,22 +93,6 @@ impl Placing {
         }
         *items = kept;
     }
-
-    /// What the remote is to be told.
-    fn pushes<K: Key>(self, items: &[Item], keys: &[K]) -> Pushes {
-        /// Keys lie anywhere in memory: they are fetched ahead.
-        const AHEAD: usize = 16;
-        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
-        let mut pushes = Pushes { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
-        for (index, &item) in items.iter().enumerate() {
-            if let Some(next) = items.get(index + AHEAD) {
-                crate::bits::prefetch(&raw const keys[next.1]);
-            }
-            keys[item.1].with_bytes(|bytes| pushes.keys.push(bytes));
-            pushes.addresses.push(self.addresses.of(self.quotient(item)));
-        }
-        pushes
-    }
 }
 
 /// Whether two of a few keys have the same hash.
@@ -118,10 +101,26 @@ fn has_twins(run: &[Item]) -> bool {
 }
 
 impl Pushes {
+    /// What the remote is to be told of some items.
+    fn of<K: Key>(items: &[Item], keys: &[K]) -> Self {
+        /// Keys lie anywhere in memory: they are fetched ahead.
+        const AHEAD: usize = 16;
+        let keys_of = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
+        let mut pushes = Self { keys: keys_of, addresses: Vec::with_capacity(items.len()) };
+        for (index, &(address, number)) in items.iter().enumerate() {
+            if let Some(next) = items.get(index + AHEAD) {
+                crate::bits::prefetch(&raw const keys[next.1]);
+            }
+            keys[number].with_bytes(|bytes| pushes.keys.push(bytes));
+            pushes.addresses.push(address);
+        }
+        pushes
+    }
+
     fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
         let mut group = Vec::with_capacity(GROUP.min(self.addresses.len()));
         for (index, &address) in self.addresses.iter().enumerate() {
-            group.push(Change::Push { address, key: self.keys.get(index) });
+            group.push(Change::Insert { address, key: self.keys.get(index) });
             if group.len() == GROUP || index + 1 == self.addresses.len() {
                 remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;
                 group.clear();

@@ -152,6 +152,24 @@ impl<L: Letters> ValueStore for CodedValues<L> {
 
     const CODED: bool = true;
 
+    fn number(value: L::Letter) -> u64 {
+        L::number(value)
+    }
+
+    fn value(number: u64) -> Option<L::Letter> {
+        L::letter(number)
+    }
+
+    fn highest_ever(&self) -> u64 {
+        self.highest.into()
+    }
+
+    fn raise(&mut self, highest: u64) -> bool {
+        let highest = u16::try_from(highest).map(u32::from);
+        self.highest = self.highest.max(highest.unwrap_or(0));
+        highest == Ok(self.highest)
+    }
+
     #[inline]
     fn all_initial(&self, table: &Table, mut blocks: RangeInclusive<usize>) -> bool {
         self.adapted == 0 || blocks.all(|block| table.code(block) == 0)

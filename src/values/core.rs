@@ -1,10 +1,10 @@
 //! The filter under every scheme: its fields, queries, and what concerns it as a whole.
 
-use crate::ground::Addresses;
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Table};
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FilterStats, InvariantError, KeyHasher, Remote, error::ensure,
+    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote, error::ensure,
+    filter::clear_remote,
 };
 
 use super::{Doubt, Scheme, ValueOf, ValueStore};
@@ -18,25 +18,13 @@ pub(crate) struct Core<S: Scheme, H> {
     pub(super) hasher: H,
     pub(super) capacity: usize,
     pub(super) growable: bool,
-    pub(super) addresses: Addresses,
     pub(super) adaptations: u64,
     pub(super) resets: u64,
 }
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(super) fn new(table: Table, values: S::Store, scheme: S, hasher: H, capacity: usize) -> Self {
-        let addresses = Addresses::default();
-        Self {
-            table,
-            values,
-            scheme,
-            hasher,
-            capacity,
-            growable: false,
-            addresses,
-            adaptations: 0,
-            resets: 0,
-        }
+        Self { table, values, scheme, hasher, capacity, growable: false, adaptations: 0, resets: 0 }
     }
 
     /// Where a key belongs, and its further hash bits.
@@ -146,10 +134,9 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let bytes = self.table.physical_slots() as usize;
         let values = self.values.emptied(&self.table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         self.table.clear();
         self.values = values;
-        self.addresses = self.addresses.fresh();
         self.choose_probe();
         Ok(())
     }
@@ -178,19 +165,18 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let bytes = table.physical_slots() as usize;
         let values = self.values.emptied(&table).ok_or(BuildError::OutOfMemory { bytes })?;
         let core = Self::new(table, values, self.scheme, self.hasher.clone(), self.capacity);
-        let addresses = self.addresses.fresh();
         let Self { growable, adaptations, resets, .. } = *self;
-        Ok(Self { growable, addresses, adaptations, resets, ..core })
+        Ok(Self { growable, adaptations, resets, ..core })
     }
 }
 
-/// Two filters are equal if one can take the place of the other, in front of the same remote: the same parameters, hash
-/// function and addresses, and the same remainders and values in the same order. What was counted so far is not compared.
+/// Two filters are equal if they have the same parameters and hash function, and the same remainders and values in the same
+/// slots. What was counted so far is not compared.
 impl<S: Scheme, H: KeyHasher> PartialEq for Core<S, H> {
     fn eq(&self, other: &Self) -> bool {
         let bits = |core: &Self| (core.table.remainder_bits(), core.table.code_bits());
         let shape = |core: &Self| (core.table.slots(), bits(core), core.values.overflow());
-        let parameters = |core: &Self| (core.capacity, core.growable, core.addresses, core.table.len());
+        let parameters = |core: &Self| (core.capacity, core.growable, core.table.len());
         let value = |core: &Self, slot: u64| {
             let mut value = None;
             core.values.any(&core.table, Run { first: slot, last: slot }, |_, found| {

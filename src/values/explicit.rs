@@ -44,6 +44,24 @@ impl ValueStore for ExplicitValues {
 
     const CODED: bool = false;
 
+    fn number(value: u8) -> u64 {
+        value.into()
+    }
+
+    fn value(number: u64) -> Option<u8> {
+        number.try_into().ok()
+    }
+
+    fn highest_ever(&self) -> u64 {
+        self.largest.into()
+    }
+
+    fn raise(&mut self, highest: u64) -> bool {
+        let highest = u8::try_from(highest);
+        self.largest = self.largest.max(highest.unwrap_or(0));
+        highest == Ok(self.largest)
+    }
+
     #[inline]
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool {
         let per_block = table.slots_per_block() as usize;

@@ -9,12 +9,13 @@
 //! other operation: the keys of the block are at hand, so its remainders are made anew.
 
 use crate::filter::out_of_memory;
-use crate::ground::{Addresses, Filling, Moved};
+use crate::ground::Filling;
 use crate::hash_string::HashString;
 use crate::quotient::{Appender, Table, fraction_bits};
 use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
 use super::core::Core;
+use super::homed::Slot;
 use super::plan::Plan;
 use super::{Scheme, ValueOf, ValueStore};
 
@@ -45,12 +46,6 @@ impl<S: Scheme> FillingTable<S> {
         let values = core.values.emptied(&table).ok_or(BuildError::OutOfMemory { bytes })?;
         let (table, repaired) = (Appender::new(table), Vec::new());
         Ok(Self { slots, table, values, block: 0, repaired, resets: 0 })
-    }
-
-    /// The new quotient of a key, and the fraction behind it.
-    fn locate(&self, digest: Digest) -> (u64, u64) {
-        let product = u128::from(digest.hi) * u128::from(self.slots);
-        ((product >> 64) as u64, product as u64)
     }
 
     fn append<H: KeyHasher>(
@@ -98,24 +93,19 @@ impl<S: Scheme> FillingTable<S> {
 }
 
 impl<S: Scheme, H: KeyHasher> Filling<Core<S, H>> for FillingTable<S> {
-    fn home(&self, digest: Digest) -> u64 {
-        self.locate(digest).0
+    fn take<E>(
+        &mut self,
+        digest: Digest,
+        item: Option<Slot<ValueOf<S>>>,
+        core: &Core<S, H>,
+    ) -> Result<(), AdaptiveError<E>> {
+        let product = u128::from(digest.hi) * u128::from(self.slots);
+        let key = HashString::new(&core.hasher, digest, product as u64, fraction_bits(self.slots));
+        let old = item.map_or(ValueOf::<S>::default(), |slot| slot.value);
+        self.append((product >> 64) as u64, old, &key, core.scheme).map_err(out_of_memory)
     }
 
-    fn address(&self, quotient: u64, addresses: Addresses) -> u64 {
-        addresses.of(quotient)
-    }
-
-    fn take<E>(&mut self, moved: &[Moved<Core<S, H>>], core: &Core<S, H>) -> Result<(), AdaptiveError<E>> {
-        for &Moved { home, digest, item } in moved {
-            let (_, fraction) = self.locate(digest);
-            let key = HashString::new(&core.hasher, digest, fraction, fraction_bits(self.slots));
-            self.append(home, item.value, &key, core.scheme).map_err(out_of_memory)?;
-        }
-        Ok(())
-    }
-
-    fn complete<E>(&mut self, _: &Core<S, H>) -> Result<(), AdaptiveError<E>> {
+    fn complete<E>(&mut self) -> Result<(), AdaptiveError<E>> {
         self.store_block();
         Ok(())
     }

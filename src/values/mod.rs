@@ -16,11 +16,11 @@ mod coded;
 mod core;
 mod explicit;
 mod grow;
-mod listed;
+mod homed;
 mod parameters;
 mod persist;
 mod plan;
-mod resync;
+mod runs;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -60,6 +60,18 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
 
     /// Whether its table has codes.
     const CODED: bool;
+
+    /// A value as a number, 0 for the initial one. It never changes, since files have it.
+    fn number(value: Self::Value) -> u64;
+
+    /// The value of a number; `None` for numbers that are no value's.
+    fn value(number: u64) -> Option<Self::Value>;
+
+    /// A number that is at least what every value, past or present, ranks.
+    fn highest_ever(&self) -> u64;
+
+    /// Raises this number. `false` if none can be so high.
+    fn raise(&mut self, highest: u64) -> bool;
 
     /// Whether all values of these blocks are initial. Cheap: says so of code 0 without decoding.
     fn all_initial(&self, table: &Table, blocks: RangeInclusive<usize>) -> bool;
@@ -136,6 +148,10 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
 
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
+
+    /// How much of a key's hash a value asks for: of two values that one key has, where remainders stay, the greater accepts
+    /// less.
+    fn strictness(value: ValueOf<Self>) -> u32;
 
     /// How much the remainders can tell while the slots have these values.
     fn probe(&self, table: &Table, values: &Self::Store) -> Probe;

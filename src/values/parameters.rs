@@ -79,9 +79,9 @@ macro_rules! common_parameters {
         $crate::values::common_parameters!();
 
         /// The filter of these keys, each of which counts once, or one with room for more if a larger
-        /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has their lists.
+        /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
         ///
-        /// Several times faster than inserting them one by one: they are sorted by place first, and table and lists are
+        /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
         /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile.
         ///
         /// # Errors
@@ -102,22 +102,22 @@ macro_rules! common_parameters {
             Ok($filter { core: core.filled(keys, remote)? })
         }
 
-        /// The filter whose lists the remote has: the way back when its file is lost. Repairs are forgotten. The remote is
-        /// read twice and not written to; nothing but a list at a time is kept of it.
+        /// The filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential
+        /// pass over the remote, which is only read; two if there are more keys than the capacity and the filter is
+        /// [growable](Self::growable). No memory but the filter's.
         ///
-        /// Capacity, rate, load and seed must be those that the filter was built with; how often it has
-        /// [grown](Self::growable) since then is found out.
+        /// The seed must be the one that the addresses were made with; the other parameters may be others.
         ///
         /// # Errors
         ///
-        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter was built for, or has lists that
-        /// a filter with these parameters does not write.
-        pub fn build_from<R: $crate::Remote>(
+        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter is for, or has keys at addresses
+        /// that are not theirs.
+        pub fn from_sorted<R: $crate::Remote>(
             self,
             remote: &mut R,
         ) -> Result<$filter<H>, $crate::BulkError<R::Error>> {
             let $filter { core } = self.build()?;
-            Ok($filter { core: $crate::ground::restore(core, remote)? })
+            Ok($filter { core: $crate::ground::from_sorted(core, remote)? })
         }
 
         /// The memory that the filter is going to take, known before it is built:
@@ -158,8 +158,7 @@ macro_rules! common_parameters {
             self
         }
 
-        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once, and writes nothing to it
-        /// but every fourth time, when the lists there are made anew.
+        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once and writes nothing to it.
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
@@ -171,7 +170,7 @@ pub(crate) use common_parameters;
 /// Implements the traits of a filter by its field `core`, and the methods that have no trait.
 macro_rules! forward_to_core {
     ($filter:ident, $kind:ident) => {
-        /// Parameters: quotients, remainder bits, blocks, growable, overflow, address generation, kept doublings.
+        /// Parameters: quotients, remainder bits, blocks, growable, overflow, code bits.
         impl<H: $crate::KeyHasher> $crate::format::Persist for $filter<H> {
             const KIND: $crate::format::Kind = $crate::format::Kind::$kind;
 
@@ -186,6 +185,16 @@ macro_rules! forward_to_core {
                 decoder: &mut $crate::format::Decoder<'_>,
             ) -> Result<Self, $crate::format::FormatError> {
                 Ok(Self { core: $crate::values::Core::decode(decoder)? })
+            }
+        }
+
+        impl<H: $crate::KeyHasher> $crate::format::HasRuns for $filter<H> {
+            fn runs(&self) -> Option<$crate::format::Runs> {
+                Some(self.core.runs())
+            }
+
+            fn with_runs(&self, runs: &$crate::format::Runs) -> Option<Self> {
+                self.core.with_runs(runs).map(|core| Self { core })
             }
         }
 
@@ -239,6 +248,8 @@ macro_rules! forward_to_core {
         }
 
         impl<H: $crate::KeyHasher> $crate::Adaptive for $filter<H> {
+            const HASH_ADDRESSED: bool = true;
+
             #[inline]
             fn insert<K, R>(
                 &mut self,
@@ -250,6 +261,30 @@ macro_rules! forward_to_core {
                 R: $crate::Remote,
             {
                 key.with_bytes(|bytes| self.core.insert(bytes, remote))
+            }
+
+            fn insert_new<K, R>(
+                &mut self,
+                key: &K,
+                remote: &mut R,
+            ) -> Result<(), $crate::AdaptiveError<R::Error>>
+            where
+                K: $crate::Key + ?Sized,
+                R: $crate::Remote,
+            {
+                key.with_bytes(|bytes| self.core.insert_new(bytes, remote))
+            }
+
+            fn remove_stored<K, R>(
+                &mut self,
+                key: &K,
+                remote: &mut R,
+            ) -> Result<bool, $crate::AdaptiveError<R::Error>>
+            where
+                K: $crate::Key + ?Sized,
+                R: $crate::Remote,
+            {
+                key.with_bytes(|bytes| $crate::ground::remove_stored(&mut self.core, bytes, remote))
             }
 
             fn remove<K, R>(
@@ -290,16 +325,26 @@ macro_rules! forward_to_core {
                 $crate::ground::verify_remote(&self.core, remote)
             }
 
-            fn resync<R: $crate::Remote>(
+            fn settle<R: $crate::Remote>(
                 &mut self,
-                addresses: &[u64],
+                addresses: std::ops::RangeInclusive<u64>,
+                authority: $crate::Authority,
                 remote: &mut R,
-            ) -> Result<$crate::Resync, $crate::AdaptiveError<R::Error>> {
-                $crate::ground::resync(&mut self.core, addresses, remote)
+            ) -> Result<$crate::Settled, $crate::AdaptiveError<R::Error>> {
+                $crate::ground::settle(&mut self.core, addresses, authority, remote)
             }
 
-            fn address_of(&self, digest: $crate::Digest) -> Option<u64> {
-                Some($crate::ground::address_of(&self.core, digest))
+            fn rebuild_sorted<R: $crate::Remote>(
+                &mut self,
+                remote: &mut R,
+            ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+                let empty = self.core.emptied().map_err($crate::filter::out_of_memory)?;
+                self.core = $crate::ground::from_sorted(empty, remote)?;
+                Ok(true)
+            }
+
+            fn home(&self, digest: $crate::Digest) -> Option<std::ops::RangeInclusive<u64>> {
+                Some($crate::ground::home(&self.core, digest))
             }
 
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
@@ -307,8 +352,10 @@ macro_rules! forward_to_core {
             }
         }
 
+        impl<H: $crate::KeyHasher> $crate::HashAddressed for $filter<H> {}
+
         /// Equal filters have the same parameters, hash function, keys (as far as they can tell) and repairs, in the same
-        /// order, so that one can take the place of the other in front of the same remote.
+        /// slots.
         impl<H: $crate::KeyHasher> PartialEq for $filter<H> {
             fn eq(&self, other: &Self) -> bool {
                 self.core == other.core

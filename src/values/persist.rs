@@ -1,13 +1,11 @@
 //! Filters with values in files: the table, then what their store keeps beside it.
 //!
 //! ```text
-//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), address generation, kept doublings,
-//!             code bits for 8 slots
+//! parameters  quotients, remainder bits, blocks, growable, overflow (0 reset, 1 spill), code bits for 8 slots
 //! section     repairs made, blocks reset
 //! section     blocks of the table, codes included
-//! coded:      adapted slots, highest rank, spilled blocks, their adapted slots
-//!   section   for every spilled block: its number, and its adapted slots as bits
-//!   section   the values of those slots
+//! coded:      adapted slots, highest rank
+//!   sections  the side store: words, and these words
 //! explicit:   adapted slots, largest value, words
 //!   section   a byte for every slot
 //! ```
@@ -16,12 +14,11 @@ use crate::KeyHasher;
 use crate::bits::{AlignedWords, low_mask};
 use crate::coding::Letters;
 use crate::format::{Decoder, Encoder, FormatError, flag, in_range, number, unsound};
-use crate::ground::Addresses;
 use crate::quotient::{CodeShare, Table};
 
 use super::coded::CodedValues;
 use super::explicit::ExplicitValues;
-use super::side::Entry;
+use super::side::SideStore;
 use super::{Core, Overflow, Scheme, ValueStore};
 
 /// The most code that a table has: more than a block ever takes, so that files cannot ask for absurd shapes.
@@ -31,17 +28,16 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let [slots, bits, blocks] = self.table.measures();
         let spill = u64::from(self.values.overflow() == Overflow::Spill);
-        let [generation, kept] = self.addresses.to_numbers();
         let CodeShare(code) = self.table.code_share();
         let growable = self.growable.into();
-        encoder.parameters(&[slots, bits, blocks, growable, spill, generation, kept, code.into()]);
+        encoder.parameters(&[slots, bits, blocks, growable, spill, code.into()]);
         encoder.words(&[self.adaptations, self.resets])?;
         self.table.encode(encoder)?;
         self.values.encode(&self.table, encoder)
     }
 
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [slots, bits, blocks, growable, spill, generation, kept, code] = decoder.parameters()?;
+        let [slots, bits, blocks, growable, spill, code] = decoder.parameters()?;
         let hasher = decoder.hasher()?;
         let (len, capacity) = (decoder.len()?, decoder.capacity()?);
         let [adaptations, resets] = decoder.counts(["repairs", "resets"])?;
@@ -54,10 +50,9 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         if values.overflow() != overflow {
             return Err(unsound("values that always fit, and a way to make them fit"));
         }
-        let addresses = Addresses::from_numbers([generation, kept])?;
         let growable = flag("growable", growable)?;
         let core = Self::new(table, values, S::for_remainder(bits as u32), hasher, capacity);
-        let mut core = Self { growable, addresses, adaptations, resets, ..core };
+        let mut core = Self { growable, adaptations, resets, ..core };
         core.choose_probe();
         Ok(core)
     }
@@ -65,18 +60,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
 impl<L: Letters> CodedValues<L> {
     pub(super) fn encode_values(&self, table: &Table, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        let (mut places, mut values) = (Vec::new(), Vec::new());
-        for block in self.side.blocks() {
-            let flags = table.code(block) & low_mask(self.field.flags());
-            let record = self.side.get(block, flags);
-            places.extend([block as u64, record.slots()]);
-            let letters = record.entries().map(|entry| L::from_rank(entry.number, entry.bits));
-            values.extend(letters.map(L::number));
-        }
-        let blocks = self.side.len() as u64;
-        encoder.words(&[self.adapted as u64, self.highest.into(), blocks, values.len() as u64])?;
-        encoder.words(&places)?;
-        Ok(encoder.words(&values)?)
+        encoder.words(&[self.adapted as u64, self.highest.into()])?;
+        self.side.encode(table.blocks(), encoder)
     }
 
     pub(super) fn decode_values(
@@ -84,50 +69,23 @@ impl<L: Letters> CodedValues<L> {
         overflow: Overflow,
         decoder: &mut Decoder<'_>,
     ) -> Result<Self, FormatError> {
-        let [adapted, highest, blocks, entries] = decoder.numbers()?;
-        let places = decoder.words(blocks.saturating_mul(2))?;
-        let values = decoder.words(entries)?;
+        let [adapted, highest] = decoder.numbers()?;
         let mut store = Self::new(overflow, table);
         store.adapted = number("adapted slots", adapted)?;
         store.highest = in_range("the highest rank", highest, 0..=u16::MAX.into())?;
-        store.fill_side(table, &places, &values)?;
-        Ok(store)
-    }
-
-    /// Fills the side store: for every pair of a block and its slots as bits, so many of the values.
-    fn fill_side(&mut self, table: &Table, places: &[u64], mut values: &[u64]) -> Result<(), FormatError> {
-        let blocks = places.as_chunks::<2>().0;
-        if !blocks.is_sorted_by(|[one, _], [other, _]| one < other) {
-            return Err(unsound("the blocks of the side store are not in order"));
-        }
-        for &[block, slots] in blocks {
-            in_range::<u64>("a block of the side store", block, 0..=table.blocks() as u64 - 1)?;
-            in_range::<u64>("slots of the side store", slots, 1..=low_mask(table.slots_per_block()))?;
-            let block = block as usize;
-            if table.code(block) != self.field.of_slots(slots) {
+        let (field, blocks) = (store.field, table.blocks());
+        let flags = |block: usize| table.code(block) & low_mask(field.flags());
+        store.side = SideStore::decode(decoder, *store.side.layout(), blocks, flags)?;
+        for block in store.side.blocks() {
+            let slots = store.side.get(block, flags(block)).slots();
+            if table.code(block) != field.of_slots(slots) {
                 return Err(unsound(format!(
                     "block {block} is in the side store, but its code says otherwise"
                 )));
             }
-            let Some((these, rest)) = values.split_at_checked(slots.count_ones() as usize) else {
-                return Err(unsound("fewer values in the side store than slots"));
-            };
-            self.side.set(block, table.blocks(), Some(&side_entries::<L>(slots, these)?));
-            values = rest;
         }
-        if values.is_empty() { Ok(()) } else { Err(unsound("more values in the side store than slots")) }
+        Ok(store)
     }
-}
-
-/// The entries of these slots, which are bits, with these values.
-fn side_entries<L: Letters>(slots: u64, values: &[u64]) -> Result<Vec<Entry>, FormatError> {
-    let places = (0..64).filter(|slot| slots >> slot & 1 == 1);
-    let entries = places.zip(values).map(|(slot, &value)| {
-        let letter = L::letter(value).filter(|letter| *letter != L::Letter::default());
-        let letter = letter.ok_or(FormatError::BadNumber { name: "a value of the side store", value })?;
-        Ok(Entry { slot, number: L::rank(letter), bits: L::bits(letter) })
-    });
-    entries.collect()
 }
 
 impl ExplicitValues {

@@ -110,6 +110,13 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
         }
     }
 
+    /// Takes back what was reset since these values were taken.
+    pub(super) fn restore(&mut self, values: Vec<V>) {
+        self.values = values;
+        self.resets.clear();
+        self.remainders.clear();
+    }
+
     /// All values, to be compared with [`changed`](Self::changed) later.
     pub(super) fn snapshot(&self) -> Vec<V> {
         self.values.clone()

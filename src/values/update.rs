@@ -1,7 +1,7 @@
 //! Insertion and removal: what moves with the slots, worked out before the remote is told.
 
 use crate::filter::out_of_memory;
-use crate::ground::{insert_anywhere, members_of, read};
+use crate::ground::{insert_anywhere, insert_new, paired_in, tell};
 use crate::quotient::{Place, Shift};
 use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
@@ -19,11 +19,10 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let digest = self.hasher.digest(key);
         let Place { quotient, fraction } = self.table.locate(digest.hi);
         if self.table.len() < self.capacity && self.values.are_initial_where_code_is_0() {
-            // The table asks before it writes, in the middle of its one look at the block: two looks cost a fifth more. The
-            // address is left to the closure, or every insertion would pay for storing it.
-            let (addresses, mut written) = (&self.addresses, Ok(()));
+            // The table asks before it writes, in the middle of its one look at the block: two looks cost a fifth more.
+            let mut written = Ok(());
             let mut push = || {
-                written = remote.apply(&[Change::Push { address: addresses.of(quotient), key }]);
+                written = remote.apply(&[Change::Insert { address: digest.hi, key }]);
                 written.is_ok()
             };
             // At the initial value every scheme has the same remainder.
@@ -34,21 +33,29 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         insert_anywhere(self, digest, key, remote)
     }
 
-    /// Inserts a key that is not stored, where there is room.
+    pub(crate) fn insert_new<R: Remote>(
+        &mut self,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
+        let digest = self.hasher.digest(key);
+        insert_new(self, digest, key, remote)
+    }
+
+    /// Puts a slot for a key at the end of its run, where there is room.
     #[inline]
-    pub(super) fn insert_new<R: Remote>(
+    pub(super) fn insert_slot<R: Remote>(
         &mut self,
         digest: Digest,
-        key: &[u8],
+        changes: &[Change<'_>],
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let place = self.table.locate(digest.hi);
         let shift = self.table.gap(place.quotient);
         if shift.end >= self.table.physical_slots() || self.moves_values(shift) {
-            return self.insert_with_plan(place, shift, key, remote);
+            return self.insert_with_plan(place, shift, changes, remote);
         }
-        let address = self.addresses.of(place.quotient);
-        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
+        tell(changes, remote)?;
         self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
         Ok(())
     }
@@ -60,21 +67,20 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
             && !self.values.all_initial(&self.table, blocks_of(&self.table, shift.at, shift.end))
     }
 
-    /// [`insert_new`](Self::insert_new) of a key that makes values move, or the tail longer.
+    /// [`insert_slot`](Self::insert_slot) for a key that makes values move, or the tail longer.
     #[cold]
     fn insert_with_plan<R: Remote>(
         &mut self,
         place: Place,
         shift: Shift,
-        key: &[u8],
+        changes: &[Change<'_>],
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut plan = Plan::insertion(&self.values, &self.table, shift);
         let moved = |slot: u64| Some(slot + u64::from((shift.at..shift.end).contains(&slot)));
         self.make_fit(&mut plan, remote, moved)?;
         let tail = self.table.longer_tail(shift.end).map_err(out_of_memory)?;
-        let address = self.addresses.of(place.quotient);
-        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
+        tell(changes, remote)?;
         tail.into_iter().for_each(|tail| self.table.set_tail(tail));
         self.table.insert_at(place.quotient, self.table.remainder_of(place.fraction), shift);
         self.commit(&plan);
@@ -86,12 +92,12 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         &mut self,
         quotient: u64,
         before: usize,
-        change: Change<'_>,
+        changes: &[Change<'_>],
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let shift = self.table.removal(quotient, before);
         let plan = self.plan_removal(shift, remote)?;
-        remote.apply(&[change]).map_err(AdaptiveError::Remote)?;
+        tell(changes, remote)?;
         self.table.remove(quotient, before);
         if let Some(plan) = plan {
             self.commit(&plan);
@@ -130,7 +136,14 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         }
         let before = plan.snapshot();
         plan.reset_overflowing(&self.values);
-        self.find_remainders(plan, &before, remote, moved)
+        match self.find_remainders(plan, &before, remote, moved) {
+            // An item whose key is in question keeps its selector: the blocks go to the side store instead.
+            Err(AdaptiveError::Inconsistent { .. }) => {
+                plan.restore(before);
+                Ok(())
+            }
+            found => found,
+        }
     }
 
     /// Asks the remote for the keys of all slots in reset blocks whose value is not what it was `before`, and adds
@@ -156,8 +169,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
                 if targets.iter().all(Option::is_none) {
                     continue;
                 }
-                let list = read(self, quotient, remote)?;
-                for (slot, (_, digest)) in targets.iter().zip(members_of(self, &list, quotient)) {
+                for (slot, digest) in targets.iter().zip(paired_in(self, quotient, remote)?) {
                     if let &Some(slot) = slot {
                         let remainder = self.scheme.remainder(plan.get(slot), &self.locate(digest).1);
                         plan.remainders.push((slot, remainder));

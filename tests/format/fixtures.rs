@@ -1,4 +1,4 @@
-//! Catches: any change of the format. Files of version 1 are read for ever, and filters give the same bytes for ever.
+//! Catches: any change of the format. Files of version 2 are read for ever, and filters give the same bytes for ever.
 //!
 //! A fixture is never written again. For a new kind, `cargo test --test format -- --ignored write_missing_fixtures`.
 
@@ -14,7 +14,7 @@ use crate::subjects::{State, Subject};
 fn path_of<S: Subject>() -> PathBuf {
     let hash = if <S::Filter as besom::Filter>::Hasher::KIND == Xxh3::KIND { "" } else { "-siphash" };
     let name = format!("{}{hash}.besom", S::NAME.unwrap_or(S::Filter::KIND.name()));
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2").join(name)
 }
 
 /// The filter of a fixture, and its bytes.
@@ -30,12 +30,12 @@ fn agrees<S: Subject>() {
     let kept = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert!(kept == bytes, "{} is not what the filter is written as now", path.display());
     let (read, header) = S::Filter::load(&path, &ReadOptions::new()).unwrap();
-    assert_eq!((header.version, header.generation), (1, 0x0102_0304));
+    assert_eq!((header.version, header.generation), (2, 0x0102_0304));
     crate::round_trip::answers_agree(&filter, &read, &keys, 1_000);
 }
 
 #[test]
-fn files_of_version_1_are_read_and_written_for_ever() {
+fn files_of_version_2_are_read_and_written_for_ever() {
     for_every_subject!(agrees);
 }
 
@@ -60,8 +60,8 @@ fn every_byte_of_a_header_is_where_it_is() {
     let lines: Vec<String> =
         bytes.chunks(16).map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect()).collect();
     let expected = [
-        // magic, version 1, kind 32, hash function 1, flags: the seed is there
-        "4245534f4d0d0a1a0100200001000100",
+        // magic, version 2, kind 32, hash function 1, flags: the seed is there
+        "4245534f4d0d0a1a0200200001000100",
         // seed 7
         "07000000000000000000000000000000",
         // hash check, generation
@@ -78,7 +78,7 @@ fn every_byte_of_a_header_is_where_it_is() {
         "00000000000000000000000000000000",
         "00000000000000000000000000000000",
         // checksum of the header
-        "00000000000000008ba794a6a9aa4650",
+        "0000000000000000891290f2bd2fe7ef",
         // the checksum of the one chunk, and zeros to the next line
         "41ff433b818da61a0000000000000000",
         "00000000000000000000000000000000",

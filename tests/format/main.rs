@@ -6,6 +6,7 @@ mod mutations;
 mod open;
 mod round_trip;
 mod save;
+mod size;
 mod subjects;
 
 #[global_allocator]

@@ -15,7 +15,7 @@ use besom::{
 
 /// One file of every kind, with either hash function.
 fn corpus() -> Vec<Vec<u8>> {
-    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2");
     let mut paths: Vec<PathBuf> =
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -64,7 +64,6 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<2>, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<3>, Xxh3>>,
         read::<PartialKeyCuckooFilter<Xxh3>>,
-        read::<BroomFilter<Xxh3>>,
         read::<BinFilter<Xxh3>>,
         read::<BloomFilter<Xxh3>>,
         read::<BlockedBloomFilter<Xxh3>>,
@@ -72,6 +71,7 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<Cascade<QuotientFilter, Xxh3>>,
         read::<WhitelistFilter<Xxh3>>,
         read::<TinySet<Xxh3>>,
+        read::<BroomFilter<Xxh3>>,
         read::<ExactList<Xxh3>>,
         read::<ExactList<SipHash>>,
         read::<Sharded<QuotientFilter<Xxh3>>>,

@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
 use besom::{
-    Adaptive, AdaptiveBloomFilter, AdaptiveError, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade,
-    CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote, Overflow,
-    PartialKeyCuckooFilter, QuotientFilter, Remove, Resync, Seed, SwappingFilter, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter,
+    Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter, BroomFilter,
+    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote,
+    Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Seed, Settled, SwappingFilter,
+    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
 };
 
 /// What a filter is built for.
@@ -91,11 +91,12 @@ impl<F: Adaptive> Adapting<F> {
     /// Brings filter and remote back into step. What the remote then has of an operation that failed is what happened.
     fn recover(&mut self) {
         let Self { filter, remote, stored } = self;
-        let addresses: BTreeSet<u64> = remote.inner.iter().map(|(address, _)| address).collect();
-        let addresses: Vec<u64> = addresses.into_iter().collect();
-        let agreed = matches!(filter.resync(&addresses, remote), Ok(Resync::Agreed));
-        // A growth that failed may have left lists behind that nobody reads.
-        if agreed && filter.verify_remote(remote).is_ok() && filter.len() == remote.inner.len() {
+        let settled = filter.settle(0..=u64::MAX, Authority::Authoritative, remote);
+        // A rehash that failed may have left pairs behind that nobody reads.
+        if settled == Ok(Settled::Agreed)
+            && filter.verify_remote(remote).is_ok()
+            && filter.len() == remote.inner.len()
+        {
             let key = |key: &[u8]| u64::from_le_bytes(key.try_into().unwrap());
             *stored = remote.inner.iter().map(|(_, bytes)| key(bytes)).collect();
             return;

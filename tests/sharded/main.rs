@@ -35,14 +35,12 @@ macro_rules! for_every_family {
             "extension-bins" besom::ExtensionFilter => ground(besom::Ground::Bins),
             "extension-reset" besom::ExtensionFilter => overflow(besom::Overflow::Reset),
             "extension, growing" besom::ExtensionFilter => growable(),
-            "broom" besom::BroomFilter,
-            "broom, growing" besom::BroomFilter => growable(),
-            "broom-bins" besom::BroomFilter => ground(besom::Ground::Bins),
             "cuckoo" besom::CuckooFilter,
             "cuckooing" besom::CuckooingFilter,
             "cyclic-2" besom::CyclicFilter<2>,
             "swapping" besom::SwappingFilter,
             "adaptive-bloom" besom::AdaptiveBloomFilter,
+            "broom" besom::BroomFilter,
             "cascade" besom::Cascade<besom::QuotientFilter>,
         );
     };

@@ -33,7 +33,7 @@ fn a_remote_that_panics_leaves_the_filter_as_it_was() {
             assert!(thread.is_err());
             assert!(filter.in_doubt().is_empty());
             assert!((0..10 * round + 9).filter(|key| key % 10 != 9).all(|key| filter.contains(&key)));
-            assert_eq!(filter.with_remote(&remote).settle().unwrap(), besom::Resync::Agreed);
+            filter.with_remote(&remote).settle().unwrap();
             // Done or not done: it can be done again.
             filter.with_remote(&remote).insert(&key).unwrap();
         }

@@ -109,7 +109,7 @@ where
     remote.lock().unwrap().faults.set_one_in(0);
     let mut shared = filter.with_remote(&remote);
     filter.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
-    let _ = shared.settle().unwrap();
+    shared.settle().unwrap();
     (0..KEYS).for_each(|key| exact.check(key, || filter.contains(&key)));
     if faults.is_empty() {
         shared.verify_remote().unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -11,7 +11,6 @@ fn every_public_type_goes_to_other_threads_and_is_shared_by_them() {
     shared::<(QuotientFilter, QuotientFilterBuilder, BinFilter, BinFilterBuilder)>();
     shared::<(TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter)>();
     shared::<(UncompressedTelescopingFilterBuilder, ExtensionFilter, ExtensionFilterBuilder)>();
-    shared::<(BroomFilter, BroomFilterBuilder, BroomLevels)>();
     shared::<(
         CuckooFilter,
         CuckooingFilter,
@@ -30,18 +29,29 @@ fn every_public_type_goes_to_other_threads_and_is_shared_by_them() {
         Schedule,
     )>();
     shared::<(WhitelistFilter, WhitelistFilterBuilder, WhitelistError, TinySet, TinySetBuilder)>();
-    shared::<(Sharded<QuotientFilter>, Sharded<BroomFilter>, ShardedError<FullError>)>();
+    shared::<(Sharded<QuotientFilter>, ShardedError<FullError>)>();
     shared::<WithRemote<'_, TelescopingFilter, &Mutex<MemoryRemote>>>();
-    shared::<(MemoryRemote, MissingEntry, Change<'_>, AnyRemote<MemoryRemote>, AnyRemoteError)>();
-    shared::<(
-        Guard<TelescopingFilter, MemoryDictionary<u64>>,
-        GuardError<MissingEntry, FullError>,
-        GuardStats,
-    )>();
-    shared::<(BuildError, FullError, MergeError, AdaptiveError<MissingEntry>, InvariantError, InsertManyError)>(
+    shared::<(MemoryRemote, Change<'_>, AnyRemote<MemoryRemote>, AnyRemoteError)>();
+    shared::<(Guard<TelescopingFilter, MemoryDictionary<u64>>, GuardError<FullError, FullError>, GuardStats)>(
     );
-    shared::<(RebuildError<FullError, MissingEntry>, DynFilterError, RemovalDisabled, IsaError)>();
-    shared::<(Adaptation, FilterStats, Resync, Overflow, Isa, HashKind, Digest, Seed, SipHash, Xxh3)>();
+    shared::<(BuildError, FullError, MergeError, AdaptiveError<FullError>, InvariantError, InsertManyError)>(
+    );
+    shared::<(RebuildError<FullError, FullError>, DynFilterError, RemovalDisabled, IsaError)>();
+    shared::<(
+        Adaptation,
+        FilterStats,
+        Settled,
+        Authority,
+        play::Play,
+        play::Evidence,
+        Overflow,
+        Isa,
+        HashKind,
+        Digest,
+        Seed,
+        SipHash,
+        Xxh3,
+    )>();
     shared::<(format::FormatError, format::Header, format::Kind, format::UnknownKind, format::Region)>();
     shared::<(format::ReadOptions, format::WriteOptions)>();
     shared::<(testing::Random, testing::Damage, testing::Faults, testing::Faulty<MemoryRemote>)>();

@@ -184,9 +184,9 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     names.iter().copied().zip(header.parameters).collect()
 }
 
-/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the eighth.
+/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the sixth.
 fn is_on_bins(header: &Header) -> bool {
-    header.kind == Kind::Extension && header.parameters[7] == 0
+    header.kind == Kind::Extension && header.parameters[5] == 0
 }
 
 /// The rate that follows from the measures of a filter, for those that have a short formula.

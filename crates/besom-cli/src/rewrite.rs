@@ -24,7 +24,7 @@ Examples:
   besom merge monday.besom tuesday.besom -o week.besom
 
 Filters of kind bins, quotient, bloom and blocked-bloom can be merged, if they were built with the same seed, rate and
-capacity. Adaptive filters cannot: their reverse maps would have to be merged with them, which is the business of the store.
+capacity. Adaptive filters cannot: the hash indexes behind them would have to be merged with them, which is the business of the store.
 
 Exit codes: 0 fine, 2 usage or input error.")]
 pub(crate) struct Merge {

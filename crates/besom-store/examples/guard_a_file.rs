@@ -13,10 +13,12 @@ use besom_store::{Batch, Layout, RedbStore};
 type Store = RedbStore<TelescopingFilter>;
 
 fn open(path: &Path) -> Result<Store, Box<dyn Error>> {
-    // Called when there is no filter to load, with the number of keys that there are. Room for more, and growth beyond that.
-    let make = |keys: usize| TelescopingFilter::builder().capacity((2 * keys).max(10_000)).growable().build();
+    // Called when there is no filter to load, with the number of keys that there are and the store's seed. Room for more, and growth beyond that.
+    let make = |keys: usize, seed| {
+        TelescopingFilter::builder().capacity((2 * keys).max(10_000)).seed(seed).growable().build()
+    };
     let store = RedbStore::builder()
-        .layout(Layout::Split)
+        .layout(Layout::Ordered)
         .on_progress(|progress| println!("  {} of {} keys", progress.keys, progress.total))
         .open(path, make)?;
     println!("opened: {:?}", store.opening());

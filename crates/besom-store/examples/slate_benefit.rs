@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use besom::testing::Random;
-use besom::{BroomFilter, ExtensionFilter, Ground, TelescopingFilter};
-use besom_store::slate::slatedb::bytes::Bytes;
+use besom::{BuildError, ExtensionFilter, Ground, KeyHasher, Seed, TelescopingFilter, Xxh3};
+use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
@@ -26,8 +26,8 @@ use besom_store::slate::slatedb::object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as Answer,
 };
-use besom_store::slate::slatedb::{Db, MergeOperator, MergeOperatorError};
-use besom_store::slate::{Durability, SlateBatch, SlateFilter, SlateOptions, SlateStore};
+use besom_store::slate::{SlateOptions, SlateStore};
+use besom_store::{Batch, Durability, Options, StoreFilter};
 use futures_util::stream::BoxStream;
 
 type Failure = Box<dyn Error>;
@@ -100,15 +100,6 @@ impl ObjectStore for Counted {
     }
 }
 
-/// The merge operator that lists of the reverse map need: the database is opened without its guard, too.
-struct Append;
-
-impl MergeOperator for Append {
-    fn merge(&self, _: &Bytes, existing: Option<Bytes>, value: Bytes) -> Result<Bytes, MergeOperatorError> {
-        Ok([existing.unwrap_or_default(), value].concat().into())
-    }
-}
-
 /// Random ranks, the first ones more often: rank r in proportion to r^-1.1.
 struct Zipf(Vec<f64>);
 
@@ -140,25 +131,27 @@ fn stranger(key: u64) -> [u8; 16] {
 }
 
 /// What answers queries.
-enum Contender<F> {
+enum Contender<F: StoreFilter> {
     Unfiltered(Db),
     Bloom(Db, fastbloom::BloomFilter),
     Guarded(SlateStore<F>),
 }
 
-impl<F: SlateFilter> Contender<F> {
+impl<F: StoreFilter> Contender<F> {
     /// Asks for a key that is not stored. Whether the database was asked.
     async fn ask(&self, key: &[u8]) -> Result<bool, Failure> {
         let db = match self {
             Self::Guarded(store) => {
-                let passed = store.contains(key);
+                let passed = store.may_contain_key(key);
                 assert!(store.get(key).await?.is_none());
                 return Ok(passed);
             }
             Self::Bloom(_, filter) if !filter.contains(key) => return Ok(false),
             Self::Bloom(db, _) | Self::Unfiltered(db) => db,
         };
-        assert!(db.get([b"d", key].concat()).await?.is_none());
+        // Rows are in the order of hashes.
+        let hash = Xxh3::with_seed(Seed::from(1_u64)).digest(key).hi.to_be_bytes();
+        assert!(db.get([b"d", &hash[..], key].concat()).await?.is_none());
         Ok(true)
     }
 
@@ -200,27 +193,33 @@ impl Bench {
         }))
     }
 
-    async fn guarded<F: SlateFilter>(&self, filter: F) -> Result<SlateStore<F>, Failure> {
-        let options = SlateOptions::new().settings(Self::settings()).durability(Durability::Buffered);
+    async fn guarded<F: StoreFilter>(
+        &self,
+        make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
+    ) -> Result<SlateStore<F>, Failure> {
+        let options = SlateOptions::new().settings(Self::settings());
+        let options = options.store(Options::new().durability(Durability::Buffered));
         let start = Instant::now();
         let options = options.cache(self.cache(), 1);
-        let store = SlateStore::open("db", self.bucket.clone(), filter, options).await?;
-        eprintln!("opened in {:?}, filter from {:?}", start.elapsed(), store.origin());
+        let store = SlateStore::open("db", self.bucket.clone(), make, options).await?;
+        eprintln!("opened in {:?}, filter from {:?}", start.elapsed(), store.opening());
         Ok(store)
     }
 
     async fn unguarded(&self) -> Result<Db, Failure> {
         let builder = Db::builder("db", self.bucket.clone()).with_settings(Self::settings());
-        Ok(builder.with_merge_operator(Arc::new(Append)).with_db_cache(self.cache(), 1).build().await?)
+        Ok(builder.with_db_cache(self.cache(), 1).build().await?)
     }
 
-    async fn load<F: SlateFilter>(&self, store: &SlateStore<F>) -> Result<(), Failure> {
+    async fn load<F: StoreFilter>(&self, store: &SlateStore<F>) -> Result<(), Failure> {
         let start = Instant::now();
         let value = [7; VALUE_BYTES];
         for first in (0..self.keys).step_by(2000) {
-            let mut batch = SlateBatch::new();
-            (first..self.keys.min(first + 2000)).for_each(|key| batch.insert(&member(key), &value));
-            store.write(batch).await?;
+            let mut batch = Batch::new();
+            for key in first..self.keys.min(first + 2000) {
+                batch.insert(&member(key), &value);
+            }
+            store.write(&batch).await?;
         }
         store.flush().await?;
         let rate = self.keys as f64 / start.elapsed().as_secs_f64();
@@ -229,7 +228,7 @@ impl Bench {
     }
 
     /// Runs one contender and prints its line. Reads in a million queries, after the first million.
-    async fn run<F: SlateFilter>(&self, name: &str, contender: Contender<F>) -> Result<(), Failure> {
+    async fn run<F: StoreFilter>(&self, name: &str, contender: Contender<F>) -> Result<(), Failure> {
         let unfiltered = matches!(contender, Contender::Unfiltered(_));
         let queries = if unfiltered { self.queries.min(UNFILTERED) } else { self.queries };
         let warm = if unfiltered { 0 } else { queries / 5 };
@@ -258,7 +257,7 @@ impl Bench {
     }
 
     /// Finds keys that get through, and repeats them. Reads and requests per repeated query.
-    async fn attack<F: SlateFilter>(
+    async fn attack<F: StoreFilter>(
         &self,
         contender: &Contender<F>,
         random: &mut Random,
@@ -283,8 +282,8 @@ impl Bench {
 
     async fn all(&self) -> Result<(), Failure> {
         let capacity = self.keys as usize;
-        let telescoping = || TelescopingFilter::builder().capacity(capacity).seed(1_u64).build();
-        let store = self.guarded(telescoping()?).await?;
+        let telescoping = move |_, seed| TelescopingFilter::builder().capacity(capacity).seed(seed).build();
+        let store = self.guarded(telescoping).await?;
         self.load(&store).await?;
         let bits = store.metrics().bits_per_key;
         store.close().await?;
@@ -309,12 +308,11 @@ impl Bench {
             bloom.insert(&member(key)[..]);
         }
         self.run("fastbloom", Contender::<TelescopingFilter>::Bloom(self.unguarded().await?, bloom)).await?;
-        self.run("telescoping", Contender::Guarded(self.guarded(telescoping()?).await?)).await?;
-        let extension = ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(1_u64);
-        let extension = extension.build()?;
-        self.run("extension-quotient", Contender::Guarded(self.guarded(extension).await?)).await?;
-        let broom = BroomFilter::builder().capacity(capacity).seed(1_u64).build()?;
-        self.run("broom", Contender::Guarded(self.guarded(broom).await?)).await
+        self.run("telescoping", Contender::Guarded(self.guarded(telescoping).await?)).await?;
+        let extension = move |_, seed| {
+            ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(seed).build()
+        };
+        self.run("extension-quotient", Contender::Guarded(self.guarded(extension).await?)).await
     }
 }
 

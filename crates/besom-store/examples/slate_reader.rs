@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use besom::TelescopingFilter;
+use besom_store::Batch;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::object_store::ObjectStore;
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
-use besom_store::slate::{SlateBatch, SlateOptions, SlateReader, SlateStore};
+use besom_store::slate::{SlateOptions, SlateReader, SlateStore};
 
 fn bucket(folder: &str) -> Result<Arc<dyn ObjectStore>, Box<dyn Error>> {
     std::fs::create_dir_all(folder)?;
@@ -38,14 +39,17 @@ fn options() -> SlateOptions {
 
 /// Writes words, and publishes a snapshot after each batch.
 async fn write(folder: &str) -> Result<(), Box<dyn Error>> {
-    let filter = TelescopingFilter::builder().capacity(1000).growable().build()?;
-    let store = SlateStore::open("words", bucket(folder)?, filter, options()).await?;
-    println!("writer: the filter comes from {:?}", store.origin());
+    let make = |keys: usize, seed| {
+        TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).growable().build()
+    };
+    let store = SlateStore::open("words", bucket(folder)?, make, options()).await?;
+    println!("writer: the filter comes from {:?}", store.opening());
     for round in 0..5_u32 {
-        let mut batch = SlateBatch::new();
-        (0..1000_u32)
-            .for_each(|word| batch.insert(format!("word {round} {word}").as_bytes(), &word.to_le_bytes()));
-        store.write(batch).await?;
+        let mut batch = Batch::new();
+        for word in 0..1000_u32 {
+            batch.insert(format!("word {round} {word}").as_bytes(), &word.to_le_bytes());
+        }
+        store.write(&batch).await?;
         let published = store.publish().await?;
         println!("writer: {} words, snapshot of {} bytes", (round + 1) * 1000, published.bytes);
         tokio::time::sleep(Duration::from_millis(300)).await;

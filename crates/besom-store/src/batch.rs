@@ -1,8 +1,6 @@
-//! Many changes in one transaction.
+//! Many changes in one commit.
 
-use crate::guard::Step;
-
-/// Changes that are made together, one after the other.
+/// Changes that are made together, one after the other, or not at all. Of several changes to one key the last counts.
 ///
 /// ```
 /// use besom_store::Batch;
@@ -11,9 +9,16 @@ use crate::guard::Step;
 /// batch.insert(b"Ada", b"36").insert(b"Grace", b"85").remove(b"Ada");
 /// assert_eq!(batch.len(), 3);
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
+}
+
+/// One change to the data: a key, and what it has afterwards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 impl Batch {
@@ -25,13 +30,13 @@ impl Batch {
 
     /// Stores a value.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.steps.push(Step::Insert(key.to_vec(), value.to_vec()));
+        self.steps.push(Step { key: key.to_vec(), value: Some(value.to_vec()) });
         self
     }
 
     /// Removes a key, if it is there.
     pub fn remove(&mut self, key: &[u8]) -> &mut Self {
-        self.steps.push(Step::Remove(key.to_vec()));
+        self.steps.push(Step { key: key.to_vec(), value: None });
         self
     }
 
@@ -50,9 +55,5 @@ impl Batch {
     /// Forgets all changes, and keeps the memory for others.
     pub fn clear(&mut self) {
         self.steps.clear();
-    }
-
-    pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
     }
 }

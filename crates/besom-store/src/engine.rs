@@ -1,107 +1,201 @@
-//! What a guard asks of the database behind it: views, and transactions that change data and lists at once.
+//! What a store asks of the database behind it: a few ordered tables of bytes, views, and writes that are all or nothing.
+//!
+//! [`RedbStore`](crate::RedbStore) and `SlateStore` are the same guard on two engines. A third one is an implementation of
+//! [`Engine`] and [`View`], which any ordered key-value store has the means for: [`MemoryEngine`](crate::MemoryEngine) is one
+//! in a hundred lines. Open it with [`Store::open`](crate::Store::open).
+//!
+//! Methods return futures, because some databases have to be awaited. Those of a blocking database are plain `async fn`s that
+//! await nothing; [`wait`](crate::wait) turns them back into calls.
+//!
+//! # What an engine owes
+//!
+//! 1. **A write is all or nothing**, also after a crash.
+//! 2. **Acknowledged writes are seen.** A view sees every write that returned before the view was asked for.
+//! 3. **A failed write does not come late.** It was made or it was not. After a later write has returned, it never takes
+//!    effect. A write whose future was dropped counts as failed.
+//! 4. **Order.** A crash that loses writes loses the last ones. [`Durable`](Durability::Durable) ones are not lost once they are
+//!    [acknowledged](Engine::acknowledge).
+//!
+//! The store does the rest: it never rejects a key that may be stored, whatever an engine returns or fails with.
 
 use std::error::Error;
+use std::future::Future;
 use std::ops::ControlFlow;
 
-use besom::Change;
+/// The tables of a store. Rows are ordered by the bytes of their keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// What the store is, and its last commits: some rows.
+    State,
+    /// The data.
+    Data,
+    /// Hashes (or other addresses) and keys, in the layouts that have such an index.
+    Index,
+}
 
-/// Called with a key and its value.
-pub(crate) type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 3] = [Self::State, Self::Data, Self::Index];
+}
 
-/// Called with an address and a key of its list.
-pub(crate) type VisitList<'v> = dyn FnMut(u64, &[u8]) -> ControlFlow<()> + 'v;
+/// A range of row keys: from one on, and before another or to the end of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyRange {
+    /// The first key that is in the range.
+    pub from: Vec<u8>,
+    /// The first key that is behind it, if there is one.
+    pub to: Option<Vec<u8>>,
+}
 
-/// Addresses, keys for their lists, and the values of these.
-pub(crate) type Pushes<'p> = dyn Iterator<Item = (u64, &'p [u8], &'p [u8])> + 'p;
+/// One row that a write stores or, without a value, deletes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// Where.
+    pub table: Table,
+    /// The row.
+    pub key: Vec<u8>,
+    /// What it has afterwards.
+    pub value: Option<Vec<u8>>,
+}
 
-/// A database that holds data and the filter's lists.
-pub(crate) trait Engine: Send + Sync {
+/// Whether a write has to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// It survives a crash once it is acknowledged.
+    #[default]
+    Durable,
+    /// It is visible at once, and lasts with the next durable write or flush.
+    Buffered,
+}
+
+/// How a database is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// It answers.
+    Sound,
+    /// An error has left it unusable until it is [reopened](Engine::reopen).
+    Broken,
+    /// It was closed, or another process has taken over. It stays so.
+    Closed {
+        /// Another process has taken over.
+        fenced: bool,
+    },
+}
+
+/// Called with the key and the value of a row.
+pub type VisitRow<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send + 'v;
+
+/// A database: see the [module](self).
+pub trait Engine: Clone + Send + Sync + 'static {
     /// What a failed access returns.
     type Error: Error + Send + Sync + 'static;
+    /// The bytes of a value that was read.
+    type Value: AsRef<[u8]> + Send + 'static;
     /// The database as it was at one moment.
-    type View: View<Error = Self::Error>;
-    /// Changes that become visible together, or not at all.
-    type Transaction: Transaction<Error = Self::Error>;
+    type View: View<Error = Self::Error, Value = Self::Value>;
+    /// What [`acknowledge`](Self::acknowledge) needs to know of a write.
+    type Receipt: Send;
 
-    /// The database as it is now. It may be older than what a commit that is under way makes it, never older than
-    /// one that has returned.
+    /// The database as it is now.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
     fn view(&self) -> Result<Self::View, Self::Error>;
 
-    /// Begins a transaction. The guard has one at a time.
-    fn begin(&self) -> Result<Self::Transaction, Self::Error>;
+    /// Makes all of these changes, or none. When it returns, views see them. The rows of a table come in ascending order, each
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports. The changes were made or not.
+    fn write(
+        &self,
+        writes: Vec<Write>,
+        durability: Durability,
+    ) -> impl Future<Output = Result<Self::Receipt, Self::Error>> + Send;
 
-    /// Whether an error has left the database unusable until it is opened again.
-    fn is_broken(&self) -> bool;
+    /// Waits until a durable write lasts, where [`write`](Self::write) has not waited already.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn acknowledge(&self, receipt: Self::Receipt) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        drop(receipt);
+        async { Ok(()) }
+    }
 
-    /// Opens the database again if it [is broken](Self::is_broken). What was not durable may be gone then.
-    fn reopen(&self) -> Result<(), Self::Error>;
+    /// How the database is. Asked before every operation, so it should cost little.
+    fn health(&self) -> Health {
+        Health::Sound
+    }
 
-    /// Whether data is found by the address of its key's list.
-    fn is_merged(&self) -> bool;
+    /// Opens the database again if it is [broken](Health::Broken). What was not durable may be gone then.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports. It can be tried again.
+    fn reopen(&self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Runs the database's own check of everything it stores; the reason if something is damaged.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn check(&self) -> impl Future<Output = Result<Option<String>, Self::Error>> + Send {
+        async { Ok(None) }
+    }
+
+    /// Runs work that takes long, on this thread or another one. `None` if it was broken off.
+    fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send {
+        async { Some(work()) }
+    }
 }
 
-/// What can be read. `address` is that of the key's list; only merged layouts look at it.
-pub(crate) trait View {
+/// A database as it was at one moment.
+pub trait View: Send + Sync + 'static {
+    /// What a failed access returns.
     type Error;
+    /// The bytes of a value that was read.
+    type Value;
 
-    /// The number of the last commit that changed lists.
-    fn sequence(&self) -> Result<u64, Self::Error>;
+    /// The value of a row.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+    ) -> impl Future<Output = Result<Option<Self::Value>, Self::Error>> + Send;
 
-    /// The value of a key.
-    fn get(&self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error>;
+    /// Whether there is a row.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn has(&self, table: Table, key: &[u8]) -> impl Future<Output = Result<bool, Self::Error>> + Send {
+        let found = self.get(table, key);
+        async move { Ok(found.await?.is_some()) }
+    }
 
-    /// The keys of a list, in order.
-    fn list(&self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error>;
-
-    /// The keys of all lists: addresses ascending, each list in order.
-    fn scan_lists(&self, visit: &mut VisitList<'_>) -> Result<(), Self::Error>;
-
-    /// All keys with their values, in the order of the layout.
-    fn scan(&self, visit: &mut VisitEntry<'_>) -> Result<(), Self::Error>;
-
-    /// How many keys there are.
-    fn len(&self) -> Result<u64, Self::Error>;
-
-    /// What was written down of the commits behind `after`, in order, with their numbers.
-    fn log(&self, after: u64, visit: &mut dyn FnMut(u64, &[u8])) -> Result<(), Self::Error>;
-}
-
-/// Changes that become visible together. Dropped, it has done nothing; after an error of any of its methods it cannot be
-/// committed any more, whatever whoever called it makes of the error.
-pub(crate) trait Transaction {
-    type Error;
-
-    /// Stores a value, and returns the one that was there. In a merged layout a new key is stored by the push that follows.
-    fn put(&mut self, key: &[u8], value: &[u8], address: Option<u64>)
-    -> Result<Option<Vec<u8>>, Self::Error>;
-
-    /// Removes a value, and returns it. In a merged layout it is the change of the list that follows which removes it.
-    fn delete(&mut self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error>;
-
-    /// The keys of a list as the transaction has made it.
-    fn list(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error>;
-
-    /// All lists as the transaction has made them.
-    fn scan_lists(&mut self, visit: &mut VisitList<'_>) -> Result<(), Self::Error>;
-
-    /// Changes lists.
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
-
-    /// Pushes keys with their values to lists, all of which come with ascending addresses.
-    fn push_all(&mut self, entries: &mut Pushes<'_>) -> Result<(), Self::Error>;
-
-    /// From here on lists are those of a new set, which is empty; a commit puts it in the place of the old one.
-    fn renew_lists(&mut self) -> Result<(), Self::Error>;
-
-    /// Gives a key, which is about to be pushed, its value. Nothing to do where data is not in the lists.
-    fn carry(&mut self, key: &[u8], value: &[u8]);
-
-    /// Writes down the number of this commit, and what it does.
-    fn set_sequence(&mut self, sequence: u64, log: Option<&[u8]>) -> Result<(), Self::Error>;
-
-    /// Forgets what was written down of all commits up to this one.
-    fn trim_log(&mut self, until: u64) -> Result<(), Self::Error>;
-
-    /// Makes the changes visible, and lasting if `durable`. An error means done or not done.
-    fn commit(self, durable: bool) -> Result<(), Self::Error>;
+    /// Calls `visit` with the rows of a range, ascending, until it breaks. `bulk` says that many rows are going to be read
+    /// once, and need not stay in a cache.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn scan(
+        &self,
+        table: Table,
+        range: KeyRange,
+        bulk: bool,
+        visit: &mut VisitRow<'_>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use besom::format::FormatError;
-use besom::{AdaptiveError, BuildError, FullError};
+use besom::{AdaptiveError, BuildError, FullError, Seed};
 use thiserror::Error;
 
 use crate::Layout;
@@ -16,18 +16,35 @@ pub enum StoreError<E> {
     /// operation, and no key is rejected in the meantime.
     #[error("the database failed: {0}")]
     Engine(#[source] E),
+    /// The store was closed, or another process has taken over. Nothing was asked or changed.
+    #[error("{}; open the store again if it should be used here",
+        if *fenced { "another process has opened the store and taken over" } else { "the store was closed" })]
+    Closed {
+        /// Another process has taken over.
+        fenced: bool,
+    },
+    /// An error of the database has taken back commits that were acknowledged as [buffered](crate::Durability::Buffered).
+    /// Told once; the store goes on from what is left.
+    #[error(
+        "an error of the database took back the last {commits} commits, which were acknowledged without being durable; write \
+         them again, or use durable commits"
+    )]
+    RolledBack {
+        /// How many.
+        commits: u64,
+    },
     /// There was no room in the filter for the key. Nothing has changed.
     #[error(transparent)]
     Full(FullError),
-    /// The filter and its lists in the database disagree. The store builds the filter anew with the next write.
+    /// The filter and the index disagree. The next write builds the filter again.
     #[error(
-        "the filter and its list at address {address} disagree; the next write builds the filter anew, as does rebuild()"
+        "the filter and the index at address {address} disagree; the next write builds the filter again, as does rebuild()"
     )]
     Inconsistent {
         /// Where it was noticed.
         address: u64,
     },
-    /// The memory for a larger filter is not to be had. Nothing has changed.
+    /// The memory for a larger filter could not be allocated. Nothing has changed.
     #[error("{bytes} bytes of memory could not be allocated for the filter")]
     OutOfMemory {
         /// How many bytes were asked for.
@@ -36,58 +53,121 @@ pub enum StoreError<E> {
     /// The function that makes filters made none.
     #[error("no filter could be made: {0}")]
     Build(#[from] BuildError),
+    /// Work on the filter was broken off, because the runtime is shutting down or the work panicked.
+    #[error("work on the filter was broken off; call restore(), or open the store again")]
+    BrokenOff,
     /// A snapshot of the filter could not be written. The store is not affected; the snapshot before it is still there.
-    #[error("the snapshot {path} could not be written: {source}", path = path.display())]
+    #[error("the snapshot {name} could not be written: {source}")]
     Snapshot {
-        /// Its file.
-        path: PathBuf,
+        /// Its file or object.
+        name: String,
         /// What went wrong.
         source: FormatError,
     },
-    /// The database could not be opened.
-    #[error("{path} could not be opened: {source}; {remedy}", path = path.display())]
-    Open {
-        /// Its file.
+    /// The file where snapshots belong is not a snapshot. It is left alone.
+    #[error(
+        "{path} is no snapshot of a filter, and is left as it is; remove it, or give another snapshot path",
+        path = path.display()
+    )]
+    NotASnapshot {
+        /// The file.
         path: PathBuf,
+    },
+    /// The file for snapshots is the store itself.
+    #[error("{path} is the store itself; give another snapshot path", path = path.display())]
+    SnapshotIsStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database could not be opened.
+    #[error("{name} could not be opened: {source}; {remedy}")]
+    Open {
+        /// Its file or path.
+        name: String,
         /// What the database says.
         source: Box<E>,
         /// What can be done.
         remedy: &'static str,
     },
-    /// The file holds a database of somebody else.
-    #[error("{path} is a database, but no store of this crate; give another path", path = path.display())]
+    /// The database belongs to another program, or its header is damaged.
+    #[error("{name} is a database, but no store of this crate ({what}); give another path")]
     NotAStore {
-        /// The file.
-        path: PathBuf,
+        /// Its file or path.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
     },
-    /// The store was made by a later version of this crate.
-    #[error("{path} has format {found}, and the newest one known here is {known}; update besom-store", path = path.display())]
-    NewerFormat {
-        /// The file.
-        path: PathBuf,
+    /// The rows of a table were being moved into the store, and some are in the table still.
+    #[error("{name} has taken over a part of the table {table:?}; call adopt with that table to go on")]
+    HalfAdopted {
+        /// Its file or path.
+        name: String,
+        /// The table.
+        table: String,
+    },
+    /// The store was made by another version of this crate.
+    #[error("{name} has format {found}, and this version reads {known}; use the version that wrote it")]
+    OtherFormat {
+        /// Its file or path.
+        name: String,
         /// Its format.
-        found: u64,
-        /// The newest format that this version reads.
-        known: u64,
+        found: u16,
+        /// The format that this version reads.
+        known: u16,
     },
     /// The store has another layout than the one that was asked for.
-    #[error("{path} was made with the layout {found:?}, not {asked:?}; ask for that, or for none", path = path.display())]
+    #[error("{name} was made with the layout {found:?}, not {asked:?}; ask for that, or for none")]
     OtherLayout {
-        /// The file.
-        path: PathBuf,
+        /// Its file or path.
+        name: String,
         /// What it has.
         found: Layout,
         /// What was asked for.
         asked: Layout,
     },
-    /// Something that only the split layout can do was asked of a merged one.
-    #[error("a merged store has no order of keys; make it with Layout::Split for ranges")]
-    NotOrdered,
-    /// A merged layout was asked for with a filter whose keys have no single address.
+    /// The filter hashes keys with another function or seed than the rows of the store are ordered by.
     #[error(
-        "keys of this filter have no single address, which Layout::Merged needs; choose Layout::Split, or a quotient based filter"
+        "the rows of {name} are ordered by the hash function with the seed {stored:?}, and the filter has {made:?} or another \
+         function; make filters with the seed that the function is called with"
     )]
-    NoAddress,
+    OtherHash {
+        /// Its file or path.
+        name: String,
+        /// The seed of the store.
+        stored: Seed,
+        /// The seed of the filter.
+        made: Seed,
+    },
+    /// A row is not where the hash of its key says.
+    #[error(
+        "the row of the key {key:?} is at {found:#x} and its hash is {expected:#x}: the store is damaged, or was written by \
+         another program"
+    )]
+    WrongRow {
+        /// The bytes of the key.
+        key: Box<[u8]>,
+        /// Where it is.
+        found: u64,
+        /// Where it should be.
+        expected: u64,
+    },
+    /// The filter accepts a key that the index has and the data has not.
+    #[error("the index has the key {key:?}, and the data has not: the store is damaged; call verify()")]
+    NoData {
+        /// The bytes of the key.
+        key: Box<[u8]>,
+    },
+    /// Something that only the ordered layout can do was asked of another one.
+    #[error("the keys of this store are not in order; make it with Layout::Ordered for ranges")]
+    NotOrdered,
+    /// A key is too long for the database.
+    #[error("a key of {len} bytes is too long; at most {max} bytes are stored")]
+    KeyTooLong {
+        /// Its length.
+        len: usize,
+        /// The longest that is taken.
+        max: usize,
+    },
 }
 
 /// What remains of an error of a filter once its remote is out of the question.

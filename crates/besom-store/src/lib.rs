@@ -1,42 +1,51 @@
-//! Key-value stores behind adaptive filters: the filter in memory, data and reverse map in one database.
+//! Key-value stores behind adaptive filters: the filter in memory, the data in a database, and no reverse map of its own.
 //!
 //! Most look-ups of keys that are not there never reach the disk, and the few that do are repaired, so that they do not come
 //! again: not by chance, and not because somebody repeats what got through. [`RedbStore`] is such a store in a file, for one
 //! process with many threads. It survives crashes at any moment. With the feature `slatedb` the module `slate` has the same on
-//! object storage, for one writing process and any number of reading ones.
+//! object storage, for one writing process and any number of reading ones. Both are one guard, [`Store`], on two
+//! [engines](engine); others can be written.
 //!
 //! ```text
 //! get(key) ── filter: "absent" ──────────────────────────▶ None     (memory only)
 //!                └─ "maybe" ── data ── there ────────────▶ Some(value)
-//!                                └─ absent ── lists ── repair of the filter ──▶ None
-//! insert(key, value) ── one transaction: data, lists, number of the commit ── filter
+//!                                └─ absent ── the home's range ── repair of the filter ──▶ None
+//! insert(key, value) ── filter ── one commit: data, number of the commit
 //! ```
 //!
-//! The filter's *lists* say which stored keys stand behind which part of it; they are its [`Remote`](besom::Remote). Here they are
-//! in the same database as the data, and change in the same transaction. `docs/operating.md` is for those who run a store,
-//! `docs/guarding-your-storage.md` for those who have storage of their own.
+//! A repair needs to know which stored keys share a *home* in the filter with the key that got through. Those are the keys whose
+//! hashes lie in one range, so a store whose rows are in the order of hashes reads them where it just looked: see [`Layout`].
+//! `docs/operating.md` is for those who run a store, `docs/guarding-your-storage.md` for those who have storage of their own.
 
 mod batch;
-mod builder;
-mod engine;
+mod disk;
+pub mod engine;
 mod error;
 mod events;
 mod guard;
+mod memory;
 mod metrics;
-mod redb;
+mod options;
+mod record;
+mod rows;
 #[cfg(feature = "slatedb")]
 pub mod slate;
 mod snapshot;
-mod store;
 mod verify;
+mod wait;
 
-pub use ::redb::Durability;
+pub use ::redb;
 
-pub use crate::redb::{Entries, Layout};
+pub use crate::disk::{Entries, Redb, RedbStore, RedbStoreBuilder, RedbView, Transaction};
 pub use batch::Batch;
-pub use builder::RedbStoreBuilder;
+pub use engine::Durability;
 pub use error::StoreError;
+pub use guard::{Store, StoreFilter};
+pub use memory::{MemoryEngine, MemoryView};
 pub use metrics::Metrics;
+pub use options::{Opening, Options, Progress};
+pub use record::Position;
+pub use rows::Layout;
 pub use snapshot::SnapshotRefused;
-pub use store::{Opening, Progress, RedbStore, StoreFilter};
 pub use verify::VerifyError;
+pub use wait::wait;

@@ -25,15 +25,23 @@ pub struct Metrics {
     pub failed_adaptations: u64,
     /// Repairs that wait because a write was under way.
     pub waiting_adaptations: u64,
-    /// Lists read from the database, by repairs and writes.
+    /// False positives of keys that the filter stores and the data denies: what [`take_fault`](crate::Store::take_fault) tells of.
+    pub denied: u64,
+    /// Removed keys that were left in the filter. They cost reads in vain until their homes are settled, with the next write.
+    pub failed_removals: u64,
+    /// Ranges read from the index, by repairs and writes.
     pub remote_reads: u64,
-    /// Groups of changes to lists, most of them committed together with data.
-    pub remote_writes: u64,
     /// Transactions committed.
     pub commits: u64,
     /// Commits that failed, so that the store had to find out whether they were made.
     pub commits_in_doubt: u64,
-    /// Times that the filter was built anew from all keys.
+    /// Commits that were acknowledged without being durable, and that an error of the database took back.
+    pub rolled_back: u64,
+    /// Keys whose last write is not known to have been made or not. The next write finds out.
+    pub keys_in_doubt: u64,
+    /// Homes that were settled after a failure, or to catch up a snapshot.
+    pub settled: u64,
+    /// Times that the filter was built from all keys.
     pub rebuilds: u64,
     /// Times that the database was opened again after an error.
     pub reopenings: u64,
@@ -70,6 +78,7 @@ impl Metrics {
         }
         let gauges = [
             ("besom_store_waiting_adaptations", self.waiting_adaptations as f64),
+            ("besom_store_keys_in_doubt", self.keys_in_doubt as f64),
             ("besom_store_snapshot_behind", self.snapshot_behind.map_or(f64::NAN, |commits| commits as f64)),
             ("besom_store_snapshot_age_seconds", self.snapshot_age.map_or(f64::NAN, |age| age.as_secs_f64())),
             ("besom_store_keys", self.keys as f64),
@@ -82,7 +91,7 @@ impl Metrics {
 
     /// The numbers that only grow, with their names.
     #[cfg(feature = "metrics")]
-    fn counts(&self) -> [(&'static str, u64); 15] {
+    fn counts(&self) -> [(&'static str, u64); 18] {
         [
             ("besom_store_queries", self.queries),
             ("besom_store_reads_avoided", self.reads_avoided),
@@ -92,7 +101,10 @@ impl Metrics {
             ("besom_store_adaptations", self.adaptations),
             ("besom_store_failed_adaptations", self.failed_adaptations),
             ("besom_store_remote_reads", self.remote_reads),
-            ("besom_store_remote_writes", self.remote_writes),
+            ("besom_store_denied", self.denied),
+            ("besom_store_failed_removals", self.failed_removals),
+            ("besom_store_rolled_back", self.rolled_back),
+            ("besom_store_settled", self.settled),
             ("besom_store_commits", self.commits),
             ("besom_store_commits_in_doubt", self.commits_in_doubt),
             ("besom_store_rebuilds", self.rebuilds),
@@ -115,6 +127,10 @@ impl Count {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
 }
 
 /// What is counted while operations run.
@@ -127,7 +143,12 @@ pub(crate) struct Counters {
     pub(crate) adaptations: Count,
     pub(crate) failed_adaptations: Count,
     pub(crate) remote_reads: Count,
-    pub(crate) remote_writes: Count,
+    pub(crate) denied: Count,
+    pub(crate) failed_removals: Count,
+    pub(crate) rolled_back: Count,
+    pub(crate) settled: Count,
+    /// The number of the last commit.
+    pub(crate) position: Count,
     pub(crate) commits: Count,
     pub(crate) commits_in_doubt: Count,
     pub(crate) rebuilds: Count,
@@ -139,9 +160,9 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Measures the time that something takes.
-    pub(crate) fn timed<T>(&self, act: impl FnOnce() -> T) -> T {
+    pub(crate) async fn timed<T>(&self, act: impl Future<Output = T>) -> T {
         let start = Instant::now();
-        let result = act();
+        let result = act.await;
         self.store_nanos.add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
         result
     }
@@ -163,7 +184,10 @@ impl Counters {
             adaptations: self.adaptations.get(),
             failed_adaptations: self.failed_adaptations.get(),
             remote_reads: self.remote_reads.get(),
-            remote_writes: self.remote_writes.get(),
+            denied: self.denied.get(),
+            failed_removals: self.failed_removals.get(),
+            rolled_back: self.rolled_back.get(),
+            settled: self.settled.get(),
             commits: self.commits.get(),
             commits_in_doubt: self.commits_in_doubt.get(),
             rebuilds: self.rebuilds.get(),
@@ -222,7 +246,7 @@ mod tests {
         let numbers = Metrics { queries: 7, keys: 3, ..Metrics::default() };
         metrics::with_local_recorder(&recorder, || numbers.record("sessions"));
         let names = recorder.0.lock().unwrap();
-        assert_eq!(names.len(), 20);
+        assert_eq!(names.len(), 24);
         assert!(
             names.iter().all(|name| name.starts_with("besom_store_") && name.ends_with("{store=sessions}")),
             "{names:?}"

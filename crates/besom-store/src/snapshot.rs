@@ -1,23 +1,38 @@
 //! Snapshots of a filter in a file beside its store: when they are good, and why they are not.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use besom::format::{self, FormatError, Persist, ReadOptions, Region};
+use besom::format::{self, FormatError, Persist, ReadOptions, Region, WriteOptions};
 use thiserror::Error;
 
-/// Why a snapshot was not used. The filter was built anew from the store instead, and nothing was lost but time.
+use crate::guard::Snapshots;
+use crate::{StoreError, StoreFilter};
+
+/// How a file of besom begins.
+const MAGIC: &[u8; 5] = b"BESOM";
+
+/// Why a snapshot was not used. The filter was built from the store instead, and nothing was lost but time.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SnapshotRefused {
     /// It cannot be read, or is damaged; what is inside says where.
-    #[error("the snapshot {path} cannot be used: {source}", path = path.display())]
+    #[error("the snapshot {name} cannot be used: {source}")]
     Unreadable {
-        /// Its file.
-        path: PathBuf,
+        /// Its file or object.
+        name: String,
         /// What is wrong with it.
         source: FormatError,
+    },
+    /// The snapshots could not be looked for.
+    #[error("no snapshot could be looked for: {0}")]
+    Unreachable(String),
+    /// The file is none of besom's.
+    #[error("{path} is no snapshot of a filter, and is left as it is", path = path.display())]
+    NotASnapshot {
+        /// The file.
+        path: PathBuf,
     },
     /// It belongs to an earlier state of the store, and the way from there is not known.
     #[error("the snapshot is {commits} commits behind the store, and could not be caught up: {why}")]
@@ -25,28 +40,15 @@ pub enum SnapshotRefused {
         /// How many.
         commits: u64,
         /// Why it could not be caught up.
-        why: String,
+        why: &'static str,
     },
-    /// It belongs to a later state than the store has: the store was put back from a backup, or it is another store's.
+    /// It belongs to another store, or to another history of this one: a copy or a backup went another way, or it was taken too
+    /// long ago.
     #[error(
-        "the snapshot is of commit {snapshot:#x}, and the store is at {store:#x}: it belongs to another store, or the store was put back to an earlier state"
+        "the snapshot belongs to no state that this store has been in since its last snapshot: it is another store's, or a copy or \
+         backup of this one went another way"
     )]
-    Newer {
-        /// The snapshot's commit.
-        snapshot: u64,
-        /// The store's commit.
-        store: u64,
-    },
-    /// It belongs to another store, or to this one before its filter was built anew.
-    #[error(
-        "the snapshot is of commit {snapshot:#x}, and the store begins at {first:#x}: it belongs to another store, or to a filter before this one"
-    )]
-    Foreign {
-        /// The snapshot's commit.
-        snapshot: u64,
-        /// The first commit of the store's lists.
-        first: u64,
-    },
+    Foreign,
     /// It has another number of keys than the store.
     #[error("the snapshot has {snapshot} keys and the store {store}: it belongs to another store")]
     OtherKeys {
@@ -57,39 +59,53 @@ pub enum SnapshotRefused {
     },
 }
 
-/// How the number of a snapshot stands to that of its store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Matches,
-    /// By so many commits.
-    Behind(u64),
-    Newer,
-    Foreign,
-}
+/// The one snapshot that lies beside a store.
+#[derive(Debug, Clone)]
+pub(crate) struct SnapshotFile(pub(crate) PathBuf);
 
-impl Standing {
-    /// Of a snapshot of this commit, in a store whose lists were made at `first` and are at `now`.
-    pub(crate) fn of(snapshot: u64, first: u64, now: u64) -> Self {
-        match snapshot {
-            snapshot if snapshot == now => Self::Matches,
-            snapshot if snapshot < first => Self::Foreign,
-            snapshot if snapshot < now => Self::Behind(now - snapshot),
-            _ => Self::Newer,
+impl SnapshotFile {
+    /// Whether something else has this name: it is never changed or removed.
+    fn is_foreign(&self) -> Result<bool, FormatError> {
+        let mut file = match File::open(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            file => file?,
+        };
+        let mut magic = [0; MAGIC.len()];
+        match file.read_exact(&mut magic) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(true),
+            read => read.map(|()| magic != *MAGIC).map_err(FormatError::from),
         }
+    }
+
+    /// Puts a snapshot in the place of the one before.
+    pub(crate) fn save<F: StoreFilter, E>(&self, filter: &F, name: u64) -> Result<(), StoreError<E>> {
+        let failed = |source| StoreError::Snapshot { name: self.0.display().to_string(), source };
+        if self.is_foreign().map_err(failed)? {
+            return Err(StoreError::NotASnapshot { path: self.0.clone() });
+        }
+        filter.save(&self.0, &WriteOptions::new().generation(name)).map_err(failed)
+    }
+
+    fn load<F: Persist>(&self) -> Result<Option<(F, u64)>, SnapshotRefused> {
+        let unreadable = |source| SnapshotRefused::Unreadable { name: self.0.display().to_string(), source };
+        if self.is_foreign().map_err(unreadable)? {
+            return Err(SnapshotRefused::NotASnapshot { path: self.0.clone() });
+        }
+        let file = match File::open(&self.0) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|error| unreadable(error.into()))?,
+        };
+        open(&file).map(Some).map_err(unreadable)
     }
 }
 
-/// The filter in a file, checked from end to end, and the commit that it belongs to. `None` if there is no such file.
-pub(crate) fn load<F: Persist>(path: &Path) -> Result<Option<(F, u64)>, SnapshotRefused> {
-    let unreadable = |source| SnapshotRefused::Unreadable { path: path.to_owned(), source };
-    let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(|error| unreadable(error.into()))?,
-    };
-    let (filter, generation) = open(&file).map_err(unreadable)?;
-    Ok(Some((filter, generation)))
+impl<F: StoreFilter> Snapshots<F> for Option<SnapshotFile> {
+    async fn find(&self, _: &[u64]) -> Result<Option<(F, u64)>, SnapshotRefused> {
+        self.as_ref().map_or(Ok(None), SnapshotFile::load)
+    }
 }
 
+/// The filter in a file, checked from end to end, and the name of the state that it belongs to.
 fn open<F: Persist>(file: &File) -> Result<(F, u64), FormatError> {
     // SAFETY: the file belongs to the store. `Persist::save` never changes a file, it puts a new one in its place, and the map
     // keeps the old one; the store's lock keeps other processes away.
@@ -104,17 +120,10 @@ fn open<F: Persist>(file: &File) -> Result<(F, u64), FormatError> {
     Ok((filter, header.generation))
 }
 
-#[cfg(test)]
-mod tests {
-    //! Catches: a snapshot that is taken for a match, or for one that can be caught up, and is none.
-    use super::*;
-
-    #[test]
-    fn only_the_same_commit_matches() {
-        assert_eq!(Standing::of(7, 5, 7), Standing::Matches);
-        assert_eq!(Standing::of(5, 5, 7), Standing::Behind(2));
-        assert_eq!(Standing::of(4, 5, 7), Standing::Foreign);
-        assert_eq!(Standing::of(8, 5, 7), Standing::Newer);
-        assert_eq!(Standing::of(u64::MAX, 5, 7), Standing::Newer);
+/// Whether two paths name one file.
+pub(crate) fn is_same_file(one: &Path, two: &Path) -> bool {
+    match (one.canonicalize(), two.canonicalize()) {
+        (Ok(one), Ok(two)) => one == two,
+        _ => std::path::absolute(one).ok() == std::path::absolute(two).ok(),
     }
 }

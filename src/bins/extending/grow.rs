@@ -4,55 +4,54 @@
 //! gives that bit away and means the same as before, so every repair survives.
 
 use crate::coding::Extension;
-use crate::ground::{Addresses, Filling, Moved};
+use crate::ground::Filling;
 use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
 use super::super::layout::Shape;
 use super::super::line::Entry;
-use super::super::next::Refused;
 use super::super::table::Table;
 use super::super::values::Values;
-use super::listed::item;
 use super::{ExtendingBins, classes_with_values, string};
 
 /// A larger table while it is being filled.
 pub(crate) struct FillingBins {
     table: Table,
     values: Values,
-    /// The keys of the bins whose number without its last `kept` bits is `first`, with their extensions: the lists of all
-    /// classes have them, which come one behind the other.
-    group: Vec<(u64, Entry, Extension)>,
-    first: u64,
-    kept: u32,
+    /// The keys of one bin with their extensions.
+    group: Vec<(Entry, Extension)>,
+    bin: u64,
 }
 
 impl FillingBins {
-    /// An empty table for so many keys, which come in lists for 2^`kept` bins each.
-    pub(super) fn new(bins: u64, shape: Shape, kept: u32, capacity: usize) -> Result<Self, BuildError> {
+    /// An empty table for so many keys.
+    pub(super) fn new(bins: u64, shape: Shape, capacity: usize) -> Result<Self, BuildError> {
         let table = Table::for_keys(bins, shape, capacity)?;
-        Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), first: 0, kept })
+        Ok(Self { table, values: Values::new(shape.slots), group: Vec::new(), bin: 0 })
     }
 
-    /// Fills the bins whose keys are all there. Of equal items those that came first stay first.
+    /// Fills the bin whose keys are all there, in order.
     fn store_group<E>(&mut self) -> Result<(), AdaptiveError<E>> {
-        self.group.sort_by_key(|&(bin, entry, _)| (bin, entry));
-        let (bytes, table) = (self.table.memory_bits() / 8, &mut self.table);
-        for of_bin in self.group.chunk_by(|one, other| one.0 == other.0) {
-            let bin = of_bin[0].0;
-            for &(_, entry, _) in of_bin {
-                let inserted = table.insert_entry(bin, entry);
-                inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
+        let (bin, table) = (self.bin, &mut self.table);
+        for &(entry, _) in &self.group {
+            if table.insert_entry(bin, entry).is_err() {
+                return Err(AdaptiveError::OutOfMemory { bytes: table.memory_bits() / 8 });
             }
-            let values: Vec<Extension> = of_bin.iter().map(|&(_, _, value)| value).collect();
-            if values.iter().any(|value| value.len() > 0) {
-                self.values.store(bin, table.bins(), &values);
-                let items = table.items_of(bin);
-                let classes = classes_with_values(&items, &values, |entry| table.class(entry));
-                table.set_flags(bin, classes);
-            }
+        }
+        if self.group.iter().any(|(_, value)| value.len() > 0) {
+            let values: Vec<Extension> = self.group.iter().map(|&(_, value)| value).collect();
+            self.values.store(bin, table.bins(), &values);
+            let items = table.items_of(bin);
+            let classes = classes_with_values(&items, &values, |entry| table.class(entry));
+            table.set_flags(bin, classes);
         }
         self.group.clear();
         Ok(())
+    }
+
+    /// Fills a bin with these items, in order. `None` if there is no memory for them.
+    pub(super) fn fill(&mut self, bin: u64, items: Vec<(Entry, Extension)>) -> Option<()> {
+        (self.bin, self.group) = (bin, items);
+        self.store_group::<std::convert::Infallible>().ok()
     }
 
     /// The table, which is complete, and its extensions.
@@ -62,34 +61,26 @@ impl FillingBins {
 }
 
 impl<H: KeyHasher> Filling<ExtendingBins<H>> for FillingBins {
-    fn home(&self, digest: Digest) -> (u64, Entry) {
-        item(&self.table, digest)
-    }
-
-    fn address(&self, (bin, entry): (u64, Entry), addresses: Addresses) -> u64 {
-        addresses.of_class(bin, self.table.class(entry), self.table.shape().class_bits)
-    }
-
     fn take<E>(
         &mut self,
-        moved: &[Moved<ExtendingBins<H>>],
+        digest: Digest,
+        item: Option<Extension>,
         filter: &ExtendingBins<H>,
     ) -> Result<(), AdaptiveError<E>> {
-        for &Moved { home: (bin, entry), digest, item } in moved {
-            let first = bin >> self.kept;
-            if first != self.first {
-                self.store_group()?;
-                self.first = first;
-            }
-            let key = string(&filter.hasher, digest, self.table.bins(), self.table.shape());
-            let value = item.doubled(&key, 0);
-            debug_assert!(value.begins(&key, 0));
-            self.group.push((bin, entry, value));
+        let place = self.table.place(digest);
+        if place.bin != self.bin {
+            self.store_group()?;
+            self.bin = place.bin;
         }
+        let value = item.filter(|item| item.len() > 1).map_or(Extension::default(), |item| {
+            let key = string(&filter.hasher, digest, self.table.bins(), self.table.shape());
+            item.doubled(&key, 0)
+        });
+        self.group.push((self.table.entry(place), value));
         Ok(())
     }
 
-    fn complete<E>(&mut self, _: &ExtendingBins<H>) -> Result<(), AdaptiveError<E>> {
+    fn complete<E>(&mut self) -> Result<(), AdaptiveError<E>> {
         self.store_group()
     }
 }

@@ -1,10 +1,10 @@
 //! The extension filter on cache-line bins.
 //!
-//! A key's hash is cut into a fingerprint, which the table holds, and an endless string behind it:
+//! A key's number is cut into a fingerprint, which the table holds, and an endless string behind it:
 //!
 //! ```text
-//! upper half · bins     bin . planes | string …           the fraction of the product, as far as it is worth using
-//! lower half            class | tag bytes | … string      what no byte is cut from; then rehashed bits
+//! upper half · bins     bin . class | tag | string …      the fraction of the product, as far as it is worth using;
+//! lower half            … string                          then rehashed bits
 //! ```
 //!
 //! An item has an *extension*: the first bits of its key's string, none at first. A query is accepted by an item whose
@@ -17,23 +17,23 @@
 //! | extensions by rank | `bins::values` |
 //! | insertion, and what changes in a bin | `update` |
 //! | growth | `grow` |
-//! | what is the same on every ground: lists, removal, repair, the way back | [`ground`](crate::ground), by `listed` |
+//! | what is the same on every ground: homes, removal, repair, the way back | [`ground`](crate::ground), by `homed` |
 //! | files | `persist` |
 
 mod grow;
-mod listed;
+mod homed;
 mod persist;
+mod runs;
 #[cfg(test)]
 pub(super) mod tests;
 mod update;
 
 use crate::coding::Extension;
-use crate::ground::Addresses;
 use crate::hash_string::HashString;
 use crate::quotient::fraction_bits;
 use crate::{
-    AdaptiveError, BuildError, Change, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
-    error::ensure,
+    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
+    error::ensure, filter::clear_remote,
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -52,7 +52,6 @@ pub(crate) struct ExtendingBins<H> {
     hasher: H,
     capacity: usize,
     growable: bool,
-    addresses: Addresses,
     adaptations: u64,
 }
 
@@ -87,8 +86,8 @@ impl BinParameters {
 
 impl<H: KeyHasher> ExtendingBins<H> {
     fn new(table: Table, hasher: H, capacity: usize, growable: bool) -> Self {
-        let (values, addresses) = (Values::new(table.shape().slots), Addresses::default());
-        Self { table, values, hasher, capacity, growable, addresses, adaptations: 0 }
+        let values = Values::new(table.shape().slots);
+        Self { table, values, hasher, capacity, growable, adaptations: 0 }
     }
 
     pub(crate) fn hasher(&self) -> &H {
@@ -121,8 +120,15 @@ impl<H: KeyHasher> ExtendingBins<H> {
 
     #[inline(always)]
     pub(crate) fn contains_digest(&self, digest: Digest) -> bool {
-        let (place, line) = self.table.place_and_line(digest);
-        self.table.ask_flagged(line, place, |found| self.answer(found, || digest))
+        self.contains_hashed(|| digest)
+    }
+
+    /// The upper half of the digest is nearly always enough, and need be all that is computed: in the few other cases the key is
+    /// hashed once more.
+    #[inline(always)]
+    pub(crate) fn contains_hashed(&self, digest: impl Fn() -> Digest) -> bool {
+        let (place, line) = self.table.place_and_line(digest());
+        self.table.ask_flagged(line, place, |found| self.answer(found, digest))
     }
 
     /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match; they lead
@@ -246,10 +252,9 @@ impl<H: KeyHasher> ExtendingBins<H> {
 
     /// Removes all keys and repairs from filter and remote.
     pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        remote.apply(&[Change::Clear]).map_err(AdaptiveError::Remote)?;
+        clear_remote(remote)?;
         self.table.clear();
         self.values = Values::new(self.table.shape().slots);
-        self.addresses = self.addresses.fresh();
         Ok(())
     }
 
@@ -258,7 +263,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let (bins, shape) = (self.table.bins(), self.table.shape());
         let table = Table::for_keys(bins, shape, self.capacity)?;
         let empty = Self::new(table, self.hasher.clone(), self.capacity, self.growable);
-        Ok(Self { addresses: self.addresses.fresh(), adaptations: self.adaptations, ..empty })
+        Ok(Self { adaptations: self.adaptations, ..empty })
     }
 
     pub(crate) fn verify(&self) -> Result<(), InvariantError> {
@@ -289,17 +294,15 @@ fn classes_with_values(items: &Items, values: &[Extension], class: impl Fn(Entry
 /// The hash bits that follow a key's fingerprint in a table of so many bins with lines of this shape.
 #[inline]
 fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> HashString<'_, H> {
-    // The product as in `Table::place`, without the bits of the planes.
-    let fraction = digest.hi.wrapping_mul(bins) << shape.planes;
-    let fraction_bits = fraction_bits(bins) - shape.planes;
-    HashString::with_rest(hasher, digest, fraction, fraction_bits, shape.rest_bits())
+    // The product as in `Table::place`, without the digits of class and tag.
+    let fraction = digest.hi.wrapping_mul(bins) << shape.entry_bits();
+    HashString::new(hasher, digest, fraction, fraction_bits(bins) - shape.entry_bits())
 }
 
-/// Two filters are equal if one can take the place of the other, in front of the same remote: the same parameters, hash
-/// function and addresses, the same items, and the same extensions. What was counted so far is not compared.
+/// Two filters are equal if they have the same parameters, hash function, items and extensions. What was counted so far is not compared.
 impl<H: KeyHasher> PartialEq for ExtendingBins<H> {
     fn eq(&self, other: &Self) -> bool {
-        (self.capacity, self.growable, self.addresses) == (other.capacity, other.growable, other.addresses)
+        (self.capacity, self.growable) == (other.capacity, other.growable)
             && self.hasher == other.hasher
             && self.table == other.table
             && self.values == other.values

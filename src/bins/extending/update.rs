@@ -1,16 +1,12 @@
-//! Insertion, and what removal, repair and the way back do to a bin.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Insertion, and what a repair does to extensions.
 
 use crate::coding::Extension;
-use crate::ground::{Agreed, insert_anywhere};
-use crate::{AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
+use crate::ground::{insert_anywhere, insert_new, tell};
+use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
-use super::super::line::Entry;
 use super::super::next::Refused;
 use super::super::table::Place;
 use super::ExtendingBins;
-use super::listed::address_of_place;
 
 impl<H: KeyHasher> ExtendingBins<H> {
     #[inline(always)]
@@ -22,12 +18,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
         let digest = self.hasher.digest(key);
         if self.table.len < self.capacity {
             let place = self.table.place(digest);
-            let (addresses, class_bits) = (self.addresses, self.table.shape().class_bits);
             let mut written = Ok(());
             // The line asks before it changes, in the middle of the one look at it.
             let push = || {
-                written = remote
-                    .apply(&[Change::Push { address: address_of_place(addresses, place, class_bits), key }]);
+                written = remote.apply(&[Change::Insert { address: digest.hi, key }]);
                 written.is_ok()
             };
             match self.table.insert_new_inlined(place, push) {
@@ -49,9 +43,9 @@ impl<H: KeyHasher> ExtendingBins<H> {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let (address, mut written) = (self.address_of_place(place), Ok(()));
+        let mut written = Ok(());
         let mut push = || {
-            written = remote.apply(&[Change::Push { address, key }]);
+            written = remote.apply(&[Change::Insert { address: digest.hi, key }]);
             written.is_ok()
         };
         if self.table.insert_new(place, &mut push) {
@@ -60,20 +54,29 @@ impl<H: KeyHasher> ExtendingBins<H> {
         insert_anywhere(self, digest, key, remote)
     }
 
-    /// Inserts a key that is not stored, where there is room.
-    #[inline]
-    pub(super) fn insert_new<R: Remote>(
+    pub(crate) fn insert_new<R: Remote>(
         &mut self,
-        digest: Digest,
         key: &[u8],
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
+        let digest = self.hasher.digest(key);
+        insert_new(self, digest, key, remote)
+    }
+
+    /// Inserts an item without an extension, where there is room.
+    #[inline]
+    pub(super) fn insert_bare<R: Remote>(
+        &mut self,
+        digest: Digest,
+        changes: &[Change<'_>],
+        remote: &mut R,
+    ) -> Result<(), AdaptiveError<R::Error>> {
         let place = self.table.place(digest);
-        let (address, bytes) = (self.address_of_place(place), self.table.memory_bits() / 8);
+        let bytes = self.table.memory_bits() / 8;
         let adapted = self.table.has_flags(place.bin).then(|| self.with_new_item(place));
         let inserted = self.table.insert_for_now(place);
         let inserted = inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
-        remote.apply(&[Change::Push { address, key }]).map_err(AdaptiveError::Remote)?;
+        tell(changes, remote)?;
         inserted.keep();
         if let Some(values) = adapted {
             self.store(place.bin, &self.table.items_of(place.bin), &values);
@@ -105,33 +108,5 @@ impl<H: KeyHasher> ExtendingBins<H> {
             }
         }
         Some(longer)
-    }
-
-    /// Makes the items of these homes as many as there are keys for them, and gives them the extensions that these keys have had.
-    /// There are not fewer than there are items.
-    pub(super) fn take_in<E>(&mut self, agreed: &Agreed<Self>) -> Result<(), AdaptiveError<E>> {
-        let (len, bytes) = (self.table.len, self.table.memory_bits() / 8);
-        let bins: BTreeSet<u64> = agreed.keys().map(|&(bin, _)| bin).collect();
-        for bin in bins {
-            let items = self.table.items_of(bin);
-            let mut stored: BTreeMap<Entry, Vec<Extension>> = BTreeMap::new();
-            for (entry, value) in items.iter().zip(self.load(bin, &items)) {
-                stored.entry(entry).or_default().push(value);
-            }
-            for (&(_, entry), keys) in agreed.range((bin, Entry(0))..=(bin, Entry(u32::MAX))) {
-                for _ in items.equal(entry).len()..keys.len() {
-                    // A filter that can grow does so at the next insertion.
-                    if self.table.len >= self.capacity && !self.growable {
-                        return Err(FullError { len, capacity: self.capacity }.into());
-                    }
-                    let inserted = self.table.insert_entry(bin, entry);
-                    inserted.map_err(|Refused| AdaptiveError::OutOfMemory { bytes })?;
-                }
-                stored.insert(entry, keys.iter().map(|key| key.item.unwrap_or_default()).collect());
-            }
-            let values: Vec<Extension> = stored.into_values().flatten().collect();
-            self.store(bin, &self.table.items_of(bin), &values);
-        }
-        Ok(())
     }
 }

@@ -1,8 +1,11 @@
-//! The two attacks that broom filters fell to, at the default rate: what keys have in common under all functions, and
-//! what queries that hit one key have in common.
+//! The attacks that broom filters fell to, at the default rate: what keys have in common under all functions, and what
+//! queries that hit one key have in common. And one that they could fall to: queries of the crowded side of the frontier.
 //!
-//! Catches: a trait of a key that outlives its functions, repairs that tell a stored key from one query only.
-use crate::game::{Adversary, Gathering, Oracle, QueryMates, Rules, Strikes};
+//! Catches: a trait of a key that outlives its functions, repairs that tell a stored key from one query only, places that are
+//! fuller than others by more than rates are planned for.
+//!
+//! `BESOM_FULL=1 cargo test --release --lib broom::tests::attacks -- --nocapture` prints all sizes.
+use crate::game::{Adversary, Gathering, Oracle, QueryMates, Rules, SideInference, Strikes};
 use crate::{BroomFilter, Filter, Ground, MemoryRemote};
 
 const RATE: f64 = 1.0 / 256.0;
@@ -41,7 +44,7 @@ fn interval(Strikes { asked, hits, .. }: Strikes) -> (f64, f64) {
 
 #[test]
 fn gathering_finds_nothing_that_outlives_a_function() {
-    let (capacity, lookups) = if full() { (10_000, 100_000_000) } else { (1_000, 7_500_000) };
+    let (capacity, lookups) = if full() { (10_000, 150_000_000) } else { (1_000, 12_000_000) };
     for ground in [Ground::Bins, Ground::Quotient] {
         let mut adversary = Gathering::new(3, lookups, 10);
         let filter = play(ground, capacity, 0.5, 5, &mut adversary);
@@ -54,6 +57,7 @@ fn gathering_finds_nothing_that_outlives_a_function() {
             filter.stats().bits_per_key()
         );
         assert!(low <= 1.0, "{low:.2} ε");
+        assert!(strikes.asked >= 100, "{strikes:?} show nothing");
     }
 }
 
@@ -61,7 +65,7 @@ fn gathering_finds_nothing_that_outlives_a_function() {
 fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, reversed: bool) -> Strikes {
     let capacity = 10_000;
     // As many look-ups as it took without further bits, times the patience of the adversary.
-    let patience = if full() { 100 } else { 3 };
+    let patience = if full() { 30 } else { 3 };
     let lookups = (pool * capacity / stored) as f64 / RATE * 1.5;
     let mut all = Strikes::default();
     for seed in 0..games {
@@ -91,5 +95,41 @@ fn queries_that_hit_one_key_are_strangers_to_each_other() {
             let (low, _) = interval(mates(ground, 1_000, 1_000, 0.5, 2, reversed));
             assert!(low <= 1.0, "{low:.2} ε");
         }
+    }
+}
+
+/// Few stored keys or many, and a budget under which phases are sixteen times as long.
+#[test]
+fn mates_are_strangers_at_all_sizes_and_budgets() {
+    let cases: &[(usize, usize, f64)] = if full() {
+        &[(100, 200, 0.5), (10_000, 1_000, 0.5), (100, 200, 8.0), (1_000, 1_000, 8.0), (10_000, 1_000, 8.0)]
+    } else {
+        &[(10_000, 1_000, 0.5), (10_000, 1_000, 8.0)]
+    };
+    for ground in [Ground::Bins, Ground::Quotient] {
+        for &(stored, pool, budget) in cases {
+            let games = if full() { (4_000 / pool) as u64 } else { 1 };
+            let (low, _) = interval(mates(ground, stored, pool, budget, games, false));
+            assert!(low <= if budget > 1.0 { 4.0 } else { 1.0 }, "{low:.2} ε");
+        }
+    }
+}
+
+#[test]
+fn queries_of_crowded_places_are_no_false_positives_more_often_than_others() {
+    let (capacity, rounds) = if full() { (10_000, 400) } else { (1_000, 40) };
+    for ground in [Ground::Bins, Ground::Quotient] {
+        let mut adversary = SideInference::new(7, rounds, capacity / 5);
+        let filter = play(ground, capacity, 0.5, 9, &mut adversary);
+        for (times, strikes) in [("once", adversary.once()), ("twice", adversary.twice())] {
+            let (low, high) = interval(strikes);
+            println!(
+                "{ground:?}, hit {times}: {strikes:?}: {:.3} ε ({low:.3} to {high:.3})",
+                strikes.rate() / RATE
+            );
+            assert!(low <= 1.0, "{low:.2} ε");
+        }
+        let phases = filter.levels().phase;
+        assert!(adversary.once().asked >= 8_000 && phases >= 20, "{phases} phases");
     }
 }

@@ -24,12 +24,26 @@ struct Sample {
     ghosts: f64,
 }
 
+/// Which key is replaced next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Order {
+    Random,
+    FirstInFirstOut,
+    LastInFirstOut,
+    /// A key comes again as soon as it has gone.
+    TheSame,
+    /// A third of all keys go before as many come.
+    SawTooth,
+}
+
 struct Churn<G: Ground> {
     filter: Core<G, Xxh3>,
     remote: MemoryRemote,
     stored: Vec<[u8; 8]>,
     fresh: FreshKeys,
     random: Random,
+    order: Order,
+    replaced: usize,
 }
 
 impl<G: Ground> Churn<G> {
@@ -38,15 +52,48 @@ impl<G: Ground> Churn<G> {
         let mut fresh = FreshKeys::new(seed);
         let stored: Vec<[u8; 8]> = fresh.by_ref().take(keys).collect();
         stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
-        Self { filter, remote, stored, fresh, random: Random::new(seed) }
+        let random = Random::new(seed);
+        Self { filter, remote, stored, fresh, random, order: Order::Random, replaced: 0 }
     }
 
     fn replace(&mut self) {
-        let slot = self.random.below(self.stored.len() as u64) as usize;
-        let key = self.fresh.next().unwrap();
-        let gone = std::mem::replace(&mut self.stored[slot], key);
-        assert!(self.filter.remove(&gone, &mut self.remote).unwrap());
-        let inserted = self.filter.insert(&key, &mut self.remote);
+        self.replaced += 1;
+        let len = self.stored.len();
+        let slot = match self.order {
+            Order::Random => self.random.below(len as u64) as usize,
+            Order::FirstInFirstOut => self.replaced % len,
+            Order::LastInFirstOut => len - 1,
+            Order::TheSame => self.replaced / 64 % len,
+            Order::SawTooth => {
+                if self.replaced.is_multiple_of(len / 3) {
+                    self.saw();
+                }
+                return;
+            }
+        };
+        self.take_out(slot);
+        if self.order != Order::TheSame {
+            self.stored[slot] = self.fresh.next().unwrap();
+        }
+        self.put_in(slot);
+    }
+
+    /// Lets a third of all keys go, then others come.
+    fn saw(&mut self) {
+        let slots: Vec<usize> = (0..self.stored.len()).filter(|_| self.random.one_in(3)).collect();
+        slots.iter().for_each(|&slot| self.take_out(slot));
+        for slot in slots {
+            self.stored[slot] = self.fresh.next().unwrap();
+            self.put_in(slot);
+        }
+    }
+
+    fn take_out(&mut self, slot: usize) {
+        assert!(self.filter.remove(&self.stored[slot], &mut self.remote).unwrap());
+    }
+
+    fn put_in(&mut self, slot: usize) {
+        let inserted = self.filter.insert(&self.stored[slot], &mut self.remote);
         assert!(inserted.unwrap_or_else(|error| panic!("{error}: {:?}", self.filter.levels())));
     }
 
@@ -113,15 +160,22 @@ fn blueprint(bits: u32, load: f64) -> Blueprint<Remainders> {
 
 fn endless(bits: u32, load: f64, keys: usize, queries: bool) {
     let replacements = if full() { 50 } else { 8 };
-    endless_on::<QuotientGround>(blueprint(bits, load), keys, replacements, queries);
+    endless_on::<QuotientGround>(blueprint(bits, load), keys, replacements, queries, Order::Random);
 }
 
-fn endless_on<G: Ground>(blueprint: Blueprint<G::Cut>, keys: usize, replacements: usize, queries: bool) {
+fn endless_on<G: Ground>(
+    blueprint: Blueprint<G::Cut>,
+    keys: usize,
+    replacements: usize,
+    queries: bool,
+    order: Order,
+) {
     let mut churn = Churn::<G>::new(blueprint, keys, keys as u64);
+    churn.order = order;
     let filled = churn.sample();
     let samples = churn.run(replacements, queries);
     let levels = churn.filter.levels();
-    println!("{blueprint:?}, {keys} keys, queries: {queries}; phase {}", levels.phase);
+    println!("{blueprint:?}, {keys} keys, {order:?}, queries: {queries}; phase {}", levels.phase);
     for (time, sample) in std::iter::once(&filled).chain(&samples).enumerate() {
         let Sample { elsewhere, bits_per_key, adaptivity, ghosts } = sample;
         println!(
@@ -164,7 +218,7 @@ fn a_hundred_replacements_per_key_leave_bins_as_they_were() {
         for (blueprint, queries) in
             [(bins(8, load), true), (bins(8, load), false), (coarse_bins(6, load), true)]
         {
-            endless_on::<BinGround>(with_budget(blueprint), 1_000, 100, queries);
+            endless_on::<BinGround>(with_budget(blueprint), 1_000, 100, queries, Order::Random);
         }
     }
 }
@@ -173,7 +227,19 @@ fn a_hundred_replacements_per_key_leave_bins_as_they_were() {
 fn no_refusal_and_no_growth_on_bins() {
     let replacements = if full() { 50 } else { 4 };
     for (bits, load) in [(8, 0.90), (3, 0.95)] {
-        endless_on::<BinGround>(with_budget(bins(bits, load)), 20_000, replacements, true);
+        endless_on::<BinGround>(with_budget(bins(bits, load)), 20_000, replacements, true, Order::Random);
+    }
+}
+
+#[test]
+fn no_refusal_and_no_growth_in_whatever_order_keys_come_and_go() {
+    let (sizes, replacements): (&[usize], usize) =
+        if full() { (&[1_000, 20_000, 100_000, 1_000_000], 50) } else { (&[1_000], 8) };
+    for &keys in sizes {
+        for order in [Order::FirstInFirstOut, Order::LastInFirstOut, Order::TheSame, Order::SawTooth] {
+            endless_on::<QuotientGround>(blueprint(8, 0.9), keys, replacements, true, order);
+            endless_on::<BinGround>(with_budget(bins(8, 0.9)), keys, replacements, true, order);
+        }
     }
 }
 

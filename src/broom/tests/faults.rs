@@ -12,7 +12,7 @@ use super::super::on_bins::BinGround;
 use super::super::on_quotients::QuotientGround;
 use super::{Recording, Tested, bins, coarse_bins, large, small};
 use crate::testing::{Fault, Faults, Random};
-use crate::{Adaptive, Digest, Filter, KeyHasher, Resync, Seed, Xxh3};
+use crate::{Adaptive, Authority, Change, Digest, Filter, KeyHasher, Remote, Seed, Settled, Xxh3};
 
 /// Fits into one bin.
 const CAPACITY: usize = 40;
@@ -61,8 +61,12 @@ struct Pair<G: Tested> {
     stored: BTreeSet<u64>,
     random: Random,
     failed: u64,
-    resynced: u64,
+    settled: u64,
     rebuilt: u64,
+    /// A key whose insertion or removal failed.
+    doubt: Option<u64>,
+    /// How often accesses go wrong.
+    one_in: u64,
     most_elsewhere: usize,
 }
 
@@ -76,42 +80,95 @@ impl<G: Tested> Pair<G> {
             stored: BTreeSet::new(),
             random: Random::new(seed),
             failed: 0,
-            resynced: 0,
+            settled: 0,
             rebuilt: 0,
+            doubt: None,
+            one_in: 0,
             most_elsewhere: 0,
         }
     }
 
-    /// One operation; what it failed to do, the filter must not show.
+    /// One operation, as a store would drive it: while something is in doubt, that is settled first. What an operation failed to do,
+    /// the filter must not show.
     fn step(&mut self) {
+        if !self.remote.touched.is_empty() {
+            self.settle_doubts();
+            return self.check();
+        }
         let before = self.filter.clone();
         let (key, kind) = (self.random.below(UNIVERSE), self.random.below(20));
         let Self { filter, remote, stored, .. } = self;
         let done = catch_unwind(AssertUnwindSafe(|| match kind {
-            0..=6 => filter.insert(&key, remote).is_ok_and(|new| {
-                assert_eq!(new, stored.insert(key));
+            // It may have been told that a stored key is not there.
+            0..=6 => filter.insert(&key, remote).is_ok_and(|_| {
+                stored.insert(key);
                 true
             }),
             7..=10 => filter.remove(&key, remote).is_ok_and(|removed| {
-                assert_eq!(removed, stored.remove(&key));
+                assert!(!removed || stored.remove(&key));
                 true
             }),
             11..=18 => filter.adapt(&key, remote).is_ok_and(|adaptation| {
                 assert!(!adaptation.is_fixed() || !(stored.contains(&key) || filter.contains(&key)));
                 true
             }),
-            _ => {
-                let touched = remote.touched.clone();
-                let _ = filter.resync(&touched, remote);
-                true
-            }
+            _ => filter.settle(0..=u64::MAX, Authority::Partial, remote).is_ok(),
         }));
-        if !matches!(done, Ok(true)) {
+        if matches!(done, Ok(true)) {
+            self.remote.touched.clear();
+        } else {
             self.failed += 1;
             let grown = self.filter.capacity() > before.capacity();
-            assert!(self.filter == before || grown, "a failure left traces");
+            // A range is settled in parts.
+            assert!(self.filter == before || grown || kind == 19, "a failure left traces");
+            self.doubt = (kind <= 10).then_some(key);
         }
         self.check();
+    }
+
+    /// Settles what the last operation has touched: first without believing that what is not there is gone, then, if nothing
+    /// goes wrong for once, with that.
+    fn settle_doubts(&mut self) {
+        let touched = self.remote.touched.clone();
+        let Self { filter, remote, .. } = self;
+        let settled = catch_unwind(AssertUnwindSafe(|| {
+            touched.iter().all(|&at| filter.settle(at..=at, Authority::Partial, remote).is_ok())
+        }));
+        if !matches!(settled, Ok(true)) {
+            return;
+        }
+        self.check();
+        let one_in = self.one_in;
+        self.remote.remote.faults.set_one_in(0);
+        // What a group that was made by half has lost is put back by whoever has the data. (Stores make groups as a whole.)
+        let listed = self.listed();
+        let doubt = self.doubt.take();
+        let lost: Vec<u64> =
+            self.stored.iter().copied().filter(|key| !listed.contains(key) && Some(*key) != doubt).collect();
+        for key in lost.into_iter().map(u64::to_le_bytes) {
+            let address = self.filter.local.address(&self.filter.fingerprint_of(&key));
+            self.remote.apply(&[Change::Insert { address, key: &key }]).unwrap();
+        }
+        if let Some(key) = doubt {
+            if listed.contains(&key) {
+                self.stored.insert(key)
+            } else {
+                self.stored.remove(&key)
+            };
+        }
+        for at in touched {
+            let _ = self.filter.settle(at..=at, Authority::Authoritative, &mut self.remote).unwrap();
+        }
+        self.settled += 1;
+        self.remote.touched.clear();
+        self.remote.remote.faults.set_one_in(one_in);
+    }
+
+    /// The keys that the remote has where the filter looks for them.
+    fn listed(&self) -> BTreeSet<u64> {
+        let local = &self.filter.local;
+        let listed = self.remote.remote.inner.iter().filter(|(at, key)| local.at_home(*at, key).is_some());
+        listed.filter_map(|(_, key)| Some(u64::from_le_bytes(key.try_into().ok()?))).collect()
     }
 
     fn check(&mut self) {
@@ -123,11 +180,17 @@ impl<G: Tested> Pair<G> {
 
     /// The faults have stopped: filter and remote are brought into agreement.
     fn recover(&mut self) {
-        let touched = std::mem::take(&mut self.remote.touched);
-        let resync = self.filter.resync(&touched, &mut self.remote);
-        if matches!(resync, Ok(Resync::Agreed)) && self.filter.verify_remote(&mut self.remote).is_ok() {
-            self.resynced += 1;
-        } else {
+        while !self.remote.touched.is_empty() {
+            self.settle_doubts();
+        }
+        let settled = self.filter.settle(0..=u64::MAX, Authority::Authoritative, &mut self.remote);
+        assert_eq!(settled.unwrap(), Settled::Agreed);
+        self.filter.verify_remote(&mut self.remote).unwrap();
+        self.check();
+        let listed = self.listed();
+        assert!(self.stored.is_subset(&listed) && listed.len() <= self.filter.len());
+        self.stored = listed;
+        if self.random.one_in(20) {
             let stored = self.stored.clone();
             let scan = |visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>| {
                 let _ = stored.iter().try_for_each(|key| visit(&key.to_le_bytes()));
@@ -136,15 +199,6 @@ impl<G: Tested> Pair<G> {
             self.filter.rebuild(scan, &mut self.remote).unwrap();
             self.rebuilt += 1;
         }
-        self.filter.verify_remote(&mut self.remote).unwrap();
-        self.check();
-        // An insertion that had failed may have been taken in.
-        let local = &self.filter.local;
-        let listed = self.remote.remote.inner.iter().filter(|(at, _)| local.quotient_at(*at).is_some());
-        let listed: BTreeSet<u64> =
-            listed.map(|(_, key)| u64::from_le_bytes(key.try_into().unwrap())).collect();
-        assert!(self.stored.is_subset(&listed) && listed.len() == self.filter.len());
-        self.stored = listed;
         self.remote.touched.clear();
     }
 }
@@ -154,27 +208,29 @@ fn drive<G: Tested>(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault
     let mut pair: Pair<G> = Pair::new(blueprint, growable, kinds, seed);
     let mut phases = 0;
     for round in 0..rounds {
-        pair.remote.remote.faults.set_one_in([5, 15, 60][round % 3]);
+        pair.one_in = [5, 15, 60][round % 3];
+        pair.remote.remote.faults.set_one_in(pair.one_in);
         // A filter that was rebuilt or has grown knows nothing of it.
         pair.filter.local.ground.crowd();
         let steps = 10 + pair.random.below(40);
         let (first, _) = pair.filter.local.functions.position();
         (0..steps).for_each(|_| pair.step());
         phases += pair.filter.local.functions.position().0 - first;
+        pair.one_in = 0;
         pair.remote.remote.faults.set_one_in(0);
         pair.recover();
     }
     let faults = &pair.remote.remote.faults;
     let counts: Vec<u64> = kinds.iter().map(|&kind| faults.count(kind)).collect();
     println!(
-        "{} faults {counts:?}, {} operations failed, {} ways back by resync, {} by rebuilding, {phases} phases",
+        "{} faults {counts:?}, {} operations failed, {} ways back by settling, {} by rebuilding, {phases} phases",
         faults.total(),
         pair.failed,
-        pair.resynced,
+        pair.settled,
         pair.rebuilt
     );
     assert!(counts.iter().all(|&count| count > 10), "{counts:?}");
-    assert!(pair.failed > 100 && pair.resynced > 50 && pair.rebuilt >= 5);
+    assert!(pair.failed > 100 && pair.settled > 50 && pair.rebuilt >= 5);
     assert!(phases >= 3 && pair.most_elsewhere > 0, "{phases} phases, {} elsewhere", pair.most_elsewhere);
 }
 
@@ -183,9 +239,7 @@ fn nothing_is_lost_whatever_the_remote_does() {
     for (seed, blueprint) in [(71, small(12, 0.9)), (72, large(8, 4, 0.6)), (73, large(8, 8, 0.9))] {
         drive::<QuotientGround>(blueprint, false, &Fault::ALL, seed);
     }
-    // With seed 74 `remove` answers `true` for a key that is not stored. The likely cause is a list that has the row of a failed
-    // insertion and lacks another key: as many keys as items, which ranks cannot tell from the truth. Not proven yet.
-    for (seed, blueprint) in [(76, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
+    for (seed, blueprint) in [(74, bins(8, 2.0)), (76, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
         drive::<BinGround>(blueprint, false, &Fault::ALL, seed);
     }
 }

@@ -128,9 +128,9 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
                 for _ in 0..6 {
                     let quotients = steps.local.ground.elsewhere.quotients();
                     let list = steps.list(quotients[random.below(quotients.len() as u64) as usize])?;
-                    for (rank, stored) in list.iter().enumerate().rev() {
+                    for stored in list.iter().rev() {
                         if QuotientGround::site(stored.spot) != Site::Primary {
-                            steps.take(stored, rank);
+                            steps.take(stored);
                             taken += 1;
                         }
                     }
@@ -207,8 +207,8 @@ fn an_operation_that_is_taken_back_leaves_bins_as_they_were() {
                     let digest = steps.local.functions.hasher().digest(&key);
                     let quotient = steps.local.fingerprint(digest).quotient();
                     let list = steps.list(quotient)?;
-                    for (rank, stored) in list.iter().enumerate().rev() {
-                        steps.take(stored, rank);
+                    for stored in list.iter().rev() {
+                        steps.take(stored);
                     }
                     for _ in 0..random.below(60) {
                         let key = random.next().to_le_bytes();

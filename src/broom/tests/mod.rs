@@ -8,16 +8,17 @@ mod games;
 mod growth;
 mod model;
 mod rate;
-mod resync;
+mod settle;
 mod space;
 mod vocabulary;
 mod work;
 
-use std::ops::ControlFlow;
+use std::convert::Infallible;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::bins::Shape;
 use crate::testing::{FaultError, Faults, Faulty};
-use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, MissingEntry, Remote, Xxh3};
+use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, Remote, Xxh3};
 
 use super::builder::{Blueprint, DEFAULT_BUDGET};
 use super::core::Core;
@@ -28,7 +29,7 @@ use super::on_quotients::QuotientGround;
 use super::transaction::atomically;
 
 type FaultyRemote = Faulty<MemoryRemote>;
-type Error = AdaptiveError<FaultError<MissingEntry>>;
+type Error = AdaptiveError<FaultError<Infallible>>;
 
 /// A ground as the tests need it.
 trait Tested: Ground {
@@ -136,13 +137,13 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     ) -> Option<(Fingerprint, G::Spot, Vec<u8>, Fingerprint)> {
         let fingerprint = self.fingerprint_of(query);
         let spot = self.local.ground.find(&fingerprint)?;
-        let list = self.local.list(fingerprint.quotient(), remote).ok()?;
-        let stored = list.into_iter().find(|stored| stored.spot == spot)?;
+        let home = self.local.home_of(fingerprint.quotient(), None, remote).ok()?;
+        let stored = home.stored.into_iter().find(|stored| stored.spot == spot)?;
         Some((fingerprint, spot, stored.key, stored.fingerprint))
     }
 }
 
-/// A remote that remembers which addresses the groups of changes named, as whoever wants to resync must.
+/// A remote that remembers which addresses the groups of changes named, as whoever wants to settle them must.
 struct Recording {
     remote: FaultyRemote,
     touched: Vec<u64>,
@@ -155,23 +156,20 @@ impl Recording {
 }
 
 impl Remote for Recording {
-    type Error = FaultError<MissingEntry>;
+    type Error = FaultError<Infallible>;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.remote.read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.touched.extend(changes.iter().filter_map(|change| match *change {
-            Change::Push { address, .. }
-            | Change::Remove { address, .. }
-            | Change::Replace { address, .. } => Some(address),
-            Change::Clear => None,
+        self.touched.extend(changes.iter().map(|change| match *change {
+            Change::Insert { address, .. } | Change::Remove { address, .. } => address,
         }));
         self.remote.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        self.remote.scan(visit)
     }
 }

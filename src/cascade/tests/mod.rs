@@ -2,12 +2,13 @@
 //! filter is rebuilt; repairs that do not repair; a remote error that leaves half a change behind.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 
 use super::*;
 use crate::testing::{Fault, FaultError, Faults, Faulty, Random};
 use crate::{
     Adaptation, Adaptive, AdaptiveBloomFilter, AdaptiveError, BlockedBloomFilter, BloomFilter, BuildError,
-    Filter, MemoryRemote, MissingEntry, QuotientFilter,
+    Filter, MemoryRemote, QuotientFilter,
 };
 
 mod faults;
@@ -26,7 +27,7 @@ fn no_faults() -> TestRemote {
     Faulty::new(MemoryRemote::new(), Faults::none())
 }
 
-const FAILURE: AdaptiveError<FaultError<MissingEntry>> =
+const FAILURE: AdaptiveError<FaultError<Infallible>> =
     AdaptiveError::Remote(FaultError::Injected(Fault::FailBefore));
 
 impl<F: LevelFilter> Checked<F> {

@@ -5,6 +5,6 @@ mod model;
 mod partial;
 mod rehash;
 mod repair;
-mod resync;
 mod search;
+mod settle;
 mod table;

@@ -3,6 +3,7 @@
 //! small that rehashes happen all the time, with a remote that fails at random before it acts.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use crate::cuckoo::{
     AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, OnFalsePositive, Plain,
@@ -10,10 +11,10 @@ use crate::cuckoo::{
 };
 use crate::testing::{Fault, FaultError, Faults, Faulty, Random};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Filter, KeyHasher, MemoryRemote, MissingEntry, Resync, SipHash, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, Filter, KeyHasher, MemoryRemote, Settled, SipHash, Xxh3,
 };
 
-type Error = AdaptiveError<FaultError<MissingEntry>>;
+type Error = AdaptiveError<FaultError<Infallible>>;
 
 struct Run<V: AdaptiveVariant, H: KeyHasher> {
     filter: AdaptiveCuckooFilter<V, H>,
@@ -51,12 +52,13 @@ impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
             let key = self.random.below(3 * self.filter.capacity() as u64) as u32;
             let (before, rebuilds) = (self.filter.clone(), self.filter.rebuilds);
             let result = match self.random.below(8) {
+                0 if !self.model.contains(&key) => self.insert_new(key),
                 0..=3 => self.insert(key),
                 4 => self.remove(key),
                 _ => self.adapt(key),
             };
             if let Err(error) = result {
-                // A rehash that could not remove the old lists has changed the hash functions, but no keys.
+                // A rehash that could not remove the old pairs has changed the hash functions, but no keys.
                 assert!(before == self.filter || self.filter.rebuilds == rebuilds + 1, "{error} left traces");
                 match error {
                     AdaptiveError::Remote(FaultError::Injected(_)) => self.faults += 1,
@@ -64,7 +66,8 @@ impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
                     error => panic!("{error}"),
                 }
                 // Nothing else can be left over from a remote that fails before it acts than a rehash's copies.
-                assert_eq!(self.filter.resync(&[], &mut self.remote.inner).unwrap(), Resync::Agreed);
+                let settled = self.filter.settle(0..=0, Authority::Partial, &mut self.remote.inner);
+                assert_eq!(settled, Ok(Settled::Agreed));
             }
             self.check();
         }
@@ -73,6 +76,12 @@ impl<V: AdaptiveVariant, H: KeyHasher> Run<V, H> {
     fn insert(&mut self, key: u32) -> Result<(), Error> {
         let inserted = self.filter.insert(&key, &mut self.remote)?;
         assert_eq!(inserted, self.model.insert(key));
+        Ok(())
+    }
+
+    fn insert_new(&mut self, key: u32) -> Result<(), Error> {
+        self.filter.insert_new(&key, &mut self.remote)?;
+        assert!(self.model.insert(key));
         Ok(())
     }
 

@@ -45,59 +45,67 @@ pub(in crate::exact) trait Band: Copy + Eq + Send + Sync + 'static {
     fn first(self) -> u64;
 }
 
+/// What both widths have in common: words, whose lowest bit is the first place.
+macro_rules! word {
+    ($word:ty) => {
+        const WIDTH: u64 = <$word>::BITS as u64;
+        const NONE: Self = 0;
+
+        #[inline(always)]
+        fn add(&mut self, other: Self) {
+            *self ^= other;
+        }
+
+        #[inline(always)]
+        fn leading_zeros(self) -> u32 {
+            self.trailing_zeros()
+        }
+
+        #[inline(always)]
+        fn skip(&mut self, places: u32) {
+            *self >>= places;
+        }
+
+        #[inline(always)]
+        fn push(&mut self, unknown: bool) {
+            *self = *self << 1 | <$word>::from(unknown);
+        }
+
+        #[inline(always)]
+        fn odd(self, solved: Self) -> bool {
+            (self & solved << 1).count_ones() & 1 == 1
+        }
+
+        #[inline(always)]
+        fn first(self) -> u64 {
+            self as u64
+        }
+    };
+}
+
 impl Band for u64 {
-    const WIDTH: u64 = 64;
     const BUCKET: u64 = 128;
     const LIMITS: [u64; 4] = [0, 19, 38, Self::BUCKET];
     const SEGMENT: u32 = 10;
     const LOAD: f64 = 1.06;
     const FEW: usize = 1500;
-    const NONE: Self = 0;
+
+    word!(u64);
 
     #[inline(always)]
     fn coefficients(digest: Digest) -> Self {
         digest.lo | 1
     }
-
-    #[inline(always)]
-    fn add(&mut self, other: Self) {
-        *self ^= other;
-    }
-
-    #[inline(always)]
-    fn leading_zeros(self) -> u32 {
-        self.trailing_zeros()
-    }
-
-    #[inline(always)]
-    fn skip(&mut self, places: u32) {
-        *self >>= places;
-    }
-
-    #[inline(always)]
-    fn push(&mut self, unknown: bool) {
-        *self = *self << 1 | u64::from(unknown);
-    }
-
-    #[inline(always)]
-    fn odd(self, solved: Self) -> bool {
-        (self & solved << 1).count_ones() & 1 == 1
-    }
-
-    #[inline(always)]
-    fn first(self) -> u64 {
-        self
-    }
 }
 
 impl Band for u128 {
-    const WIDTH: u64 = 128;
     const BUCKET: u64 = 768;
     const LIMITS: [u64; 4] = [0, 51, 102, Self::BUCKET];
     const SEGMENT: u32 = 8;
     const LOAD: f64 = 1.02;
     const FEW: usize = 4000;
-    const NONE: Self = 0;
+
+    word!(u128);
 
     #[inline(always)]
     fn coefficients(digest: Digest) -> Self {
@@ -107,36 +115,6 @@ impl Band for u128 {
             fold(lo ^ 0xa076_1d64_78bd_642f, hi ^ 0xe703_7ed1_a0b4_28db),
         ];
         u128::from(second) << 64 | u128::from(first) | 1
-    }
-
-    #[inline(always)]
-    fn add(&mut self, other: Self) {
-        *self ^= other;
-    }
-
-    #[inline(always)]
-    fn leading_zeros(self) -> u32 {
-        self.trailing_zeros()
-    }
-
-    #[inline(always)]
-    fn skip(&mut self, places: u32) {
-        *self >>= places;
-    }
-
-    #[inline(always)]
-    fn push(&mut self, unknown: bool) {
-        *self = *self << 1 | u128::from(unknown);
-    }
-
-    #[inline(always)]
-    fn odd(self, solved: Self) -> bool {
-        (self & solved << 1).count_ones() & 1 == 1
-    }
-
-    #[inline(always)]
-    fn first(self) -> u64 {
-        self as u64
     }
 }
 

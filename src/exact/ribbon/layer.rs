@@ -144,11 +144,24 @@ impl<B: Band> Layer<B> {
         Spot { bucket: (product >> 64) as u64, start: (places >> 64) as u64, rest: places as u64 }
     }
 
+    /// The same for a layer that bumps, whose measures are known when this is compiled.
+    #[inline(always)]
+    pub(super) fn bumping_spot(&self, digest: Digest) -> Spot {
+        let product = u128::from(digest.hi) * u128::from(self.buckets);
+        let places = u128::from(product as u64) * u128::from(B::BUCKET);
+        Spot { bucket: (product >> 64) as u64, start: (places >> 64) as u64, rest: places as u64 }
+    }
+
     /// The row in which the equation begins.
     #[inline(always)]
     pub(super) fn row(&self, spot: Spot) -> u64 {
-        let tails = if self.bumps { (spot.bucket >> B::SEGMENT) * B::WIDTH } else { 0 };
-        spot.bucket * self.starts + spot.start + tails
+        if self.bumps { Self::bumping_row(spot) } else { spot.bucket * self.starts + spot.start }
+    }
+
+    /// The same for a layer that bumps.
+    #[inline(always)]
+    pub(super) fn bumping_row(spot: Spot) -> u64 {
+        spot.bucket * B::BUCKET + spot.start + (spot.bucket >> B::SEGMENT) * B::WIDTH
     }
 
     /// Whether the equation was bumped.

@@ -10,9 +10,10 @@ pub(in crate::exact) const MOST_COLUMNS: u64 = 32;
 
 /// How a processor adds up columns. A value of such a type is a proof that the processor has its instructions.
 pub(in crate::exact) trait Machine: Copy {
-    /// The sums, from the first column in the lowest bit. Both blocks have this many words at least, from 1 to 32; what is behind them is
-    /// not part of the sums, but may be read, and the bits beyond the last column may be anything.
-    fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32;
+    /// The sums, from the first column in the lowest bit. The words begin with the first block, and the second is `gap` words behind
+    /// it. Both have this many words at least, from 1 to 32; what is behind them is not part of the sums, but may be
+    /// read, and the bits beyond the last column may be anything.
+    fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32;
 }
 
 /// Which version of the queries is run.
@@ -49,8 +50,8 @@ pub(in crate::exact) struct Portable;
 
 impl Machine for Portable {
     #[inline(always)]
-    fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
-        let (mut sums, first, second) = (0, &first[..columns], &second[..columns]);
+    fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32 {
+        let (mut sums, first, second) = (0, &words[..columns], &words[gap..gap + columns]);
         for (group, (first, second)) in first.chunks(8).zip(second.chunks(8)).enumerate() {
             let mut columns = [0; 8];
             for (column, (first, second)) in columns.iter_mut().zip(first.iter().zip(second)) {
@@ -85,7 +86,7 @@ fn parities(columns: [u64; 8]) -> u8 {
 pub(in crate::exact) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Machine;
+    use super::{Machine, Portable};
 
     /// A processor with AVX2.
     #[derive(Debug, Clone, Copy)]
@@ -117,54 +118,53 @@ pub(in crate::exact) mod x86 {
 
     impl Machine for Avx2 {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
-            // SAFETY: `self` proves that the processor has AVX2.
-            unsafe { sums_avx2(first, second, columns, low, high) }
+        fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32 {
+            let whole = columns.next_multiple_of(4);
+            if words.len() < gap + whole {
+                return at_the_end(words, gap, columns, low, high);
+            }
+            // SAFETY: `self` proves that the processor has AVX2, and both blocks have whole groups of words.
+            unsafe { sums_avx2(words.as_ptr(), gap, whole / 4, low, high) }
         }
     }
 
     impl Machine for Avx512 {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
+        fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32 {
+            let (first, second) = (&words[..columns], &words[gap..gap + columns]);
             // SAFETY: `self` proves that the processor has AVX-512 F and VPOPCNTDQ.
-            unsafe { sums_avx512(&first[..columns], &second[..columns], low, high) }
+            unsafe { sums_avx512(first, second, low, high) }
         }
     }
 
+    /// Where the memory behind the last columns is not the table's.
+    #[cold]
+    #[inline(never)]
+    fn at_the_end(words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32 {
+        Portable.sums(words, gap, columns, low, high)
+    }
+
+    /// # Safety
+    ///
+    /// There must be this many groups of four words at the pointer, and `gap` words behind it.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn sums_avx2(first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
+    unsafe fn sums_avx2(words: *const u64, gap: usize, groups: usize, low: u64, high: u64) -> u32 {
         let (low, high) = (_mm256_set1_epi64x(low.cast_signed()), _mm256_set1_epi64x(high.cast_signed()));
-        let whole = columns.next_multiple_of(4);
-        if first.len() < whole || second.len() < whole {
-            // The end of the table: from copies that are long enough.
-            let [mut ends, mut behind] = [[0; 32]; 2];
-            ends[..columns].copy_from_slice(&first[..columns]);
-            behind[..columns].copy_from_slice(&second[..columns]);
-            return fours(&ends[..whole], &behind[..whole], low, high);
-        }
-        if whole == 8 {
-            // The usual number, without a loop.
-            return fours(&first[..8], &second[..8], low, high);
-        }
-        fours(&first[..whole], &second[..whole], low, high)
-    }
-
-    /// The sums of whole groups of four columns.
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn fours(first: &[u64], second: &[u64], low: __m256i, high: __m256i) -> u32 {
-        let groups = first.as_chunks::<4>().0.iter().zip(second.as_chunks::<4>().0);
-        let mut sums = 0;
-        for (group, (first, second)) in groups.enumerate() {
-            // SAFETY: both are four words.
+        let four = |group: usize| {
+            // SAFETY: as the caller promises, for groups below `groups`.
             let (first, second) = unsafe {
-                (_mm256_loadu_si256(first.as_ptr().cast()), _mm256_loadu_si256(second.as_ptr().cast()))
+                let first = words.add(4 * group);
+                (_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(first.add(gap).cast()))
             };
-            let columns = _mm256_xor_si256(_mm256_and_si256(first, low), _mm256_and_si256(second, high));
-            sums |= parities(columns) << (4 * group);
+            parities(_mm256_xor_si256(_mm256_and_si256(first, low), _mm256_and_si256(second, high)))
+        };
+        match groups {
+            1 => four(0),
+            // The usual number, without a loop.
+            2 => four(0) | four(1) << 4,
+            _ => (0..groups).fold(0, |sums, group| sums | four(group) << (4 * group)),
         }
-        sums
     }
 
     /// The parities of four lanes.
@@ -219,9 +219,9 @@ pub(in crate::exact) mod neon {
 
     impl Machine for Neon {
         #[inline(always)]
-        fn sums(self, first: &[u64], second: &[u64], columns: usize, low: u64, high: u64) -> u32 {
+        fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32 {
             let mut sums = 0;
-            for (column, (&first, &second)) in first.iter().zip(second).take(columns).enumerate() {
+            for (column, (&first, &second)) in words[..columns].iter().zip(&words[gap..]).enumerate() {
                 // SAFETY: this is compiled for processors with NEON only.
                 let count = unsafe { vaddv_u8(vcnt_u8(vcreate_u8(first & low ^ second & high))) };
                 sums |= u32::from(count & 1) << column;
@@ -249,10 +249,11 @@ mod tests {
             // With and without words behind the last column.
             let len = columns + random.below(3) as usize * random.below(8) as usize;
             let words: Vec<u64> = (0..2 * len).map(|_| random.next() & random.next()).collect();
-            let (first, second) = words.split_at(len);
+            // One behind the other, or one and the same.
+            let gap = if random.one_in(8) { 0 } else { len };
             let (low, high) = (random.next(), random.next() & random.next());
-            let sums = machine.sums(first, second, columns, low, high);
-            let expected = model(&first[..columns], &second[..columns], low, high);
+            let sums = machine.sums(&words, gap, columns, low, high);
+            let expected = model(&words[..columns], &words[gap..gap + columns], low, high);
             assert_eq!((sums ^ expected) << (32 - columns), 0, "{columns} of {len}");
         }
     }

@@ -4,8 +4,8 @@ use crate::bits::{Isa, prefetch};
 use crate::{Digest, parallel};
 
 use super::band::{Band, again};
-use super::layer::{BLOCK, Columns, Layer, Spot};
-use super::machine::{Machine, Portable};
+use super::layer::{BLOCK, Columns, Layer};
+use super::machine::Machine;
 use super::solve::{self, Entry, Solved, hashed_value};
 
 /// The numbers that a table's shape follows from: buckets of the two bumping layers; for the last one, where equations can begin,
@@ -105,11 +105,15 @@ impl<B: Band> Table<B> {
         })
     }
 
-    /// Whether the equation of a key is in the first layer, as most are.
+    /// Where the equation of a key begins in the first layer, if it is there, as most are: the row, and the rest of the digest.
     #[inline(always)]
-    pub(in crate::exact) fn is_first(&self, words: &[u64], digest: Digest) -> bool {
+    fn first_row(&self, words: &[u64], digest: Digest) -> Option<(u64, u64)> {
         let first = &self.bumping[0];
-        first.buckets > 0 && !first.is_bumped(words, first.spot(digest))
+        if first.buckets == 0 {
+            return None;
+        }
+        let spot = first.bumping_spot(digest);
+        (!first.is_bumped(words, spot)).then(|| (Layer::<B>::bumping_row(spot), spot.rest))
     }
 
     /// The layer that has the equation of a key that was bumped, if there is one, and the digest that it has there.
@@ -128,14 +132,26 @@ impl<B: Band> Table<B> {
         if layer.buckets == 0 {
             return;
         }
-        let block = layer.row(layer.spot(digest)) / BLOCK;
+        let block = Layer::<B>::bumping_row(layer.bumping_spot(digest)) / BLOCK;
         let first = layer.rows_at + layer.columns.words_before(block) as usize;
         let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
+        // As many fetches for every key, though some are of one line: what depends on where a key's words begin cannot be foretold.
         let start = words.as_ptr().wrapping_add(first);
         prefetch(start);
         prefetch(start.wrapping_add(reach - 1));
-        (8..reach - 1).step_by(8).for_each(|word| prefetch(start.wrapping_add(word)));
+        (LINE..reach - 1).step_by(LINE).for_each(|word| prefetch(start.wrapping_add(word)));
     }
+}
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+/// Where the unknowns of an equation are: the words of the block that it begins in, and how far the next ones are behind them.
+#[derive(Clone, Copy)]
+struct Site {
+    at: usize,
+    gap: usize,
+    columns: usize,
 }
 
 impl Table<u64> {
@@ -149,50 +165,53 @@ impl Table<u64> {
     /// Whether the sums of the key's equation are the hash bits that they are for all keys of the table.
     #[inline(always)]
     pub(in crate::exact) fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
-        if self.is_first(words, digest) {
-            self.first_matches(machine, words, digest)
-        } else {
-            self.bumped_matches(words, digest)
+        let Some((row, rest)) = self.first_row(words, digest) else {
+            return self.bumped_matches(machine, words, digest);
+        };
+        let first = &self.bumping[0];
+        let (at, block) = (first.rows_at, (row / BLOCK) as usize);
+        // The usual number, known when this is compiled.
+        if first.columns == Columns::all(8) {
+            let site = Site { at: at + 8 * block, gap: 8, columns: 8 };
+            return matches(machine, words, site, row, digest, rest);
         }
+        matches(machine, words, first.site(row), row, digest, rest)
     }
 
-    /// The same for a key in the first layer.
-    #[inline(always)]
-    pub(in crate::exact) fn first_matches(
-        &self,
-        machine: impl Machine,
-        words: &[u64],
-        digest: Digest,
-    ) -> bool {
-        let layer = &self.bumping[0];
-        let spot = layer.spot(digest);
-        let block = layer.row(spot) / BLOCK;
-        layer.matches(machine, words, digest, spot, block + 1)
-    }
-
-    /// The same for one that was bumped.
+    /// The same for a key that was bumped.
     #[cold]
     #[inline(never)]
-    pub(in crate::exact) fn bumped_matches(&self, words: &[u64], digest: Digest) -> bool {
+    fn bumped_matches(&self, machine: impl Machine, words: &[u64], digest: Digest) -> bool {
         let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
         let spot = layer.spot(digest);
+        let row = layer.row(spot);
+        let mut site = layer.site(row);
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let second = (layer.row(spot) / BLOCK + 1).min(layer.rows() / BLOCK - 1);
-        layer.matches(Portable, words, digest, spot, second)
+        if row / BLOCK + 1 == layer.rows() / BLOCK {
+            site.gap = 0;
+        }
+        matches(machine, words, site, row, digest, spot.rest)
     }
+}
+
+#[inline(always)]
+fn matches(machine: impl Machine, words: &[u64], site: Site, row: u64, digest: Digest, rest: u64) -> bool {
+    let (coefficients, shift) = (u64::coefficients(digest), row % BLOCK);
+    let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
+    let sums = machine.sums(&words[site.at..], site.gap, site.columns, low, high);
+    (sums ^ hashed_value(rest)) << (32 - site.columns) == 0
 }
 
 impl Layer<u64> {
     #[inline(always)]
-    fn matches(&self, machine: impl Machine, words: &[u64], digest: Digest, spot: Spot, second: u64) -> bool {
-        let row = self.row(spot);
-        let (block, shift) = (row / BLOCK, row % BLOCK);
-        let columns = self.columns.count + u64::from(second < self.columns.wider);
-        let words_of = |block: u64| &words[self.rows_at + self.columns.words_before(block) as usize..];
-        let coefficients = u64::coefficients(digest);
-        let (low, high) = (coefficients << shift, coefficients >> 1 >> (63 - shift));
-        let sums = machine.sums(words_of(block), words_of(second), columns as usize, low, high);
-        (sums ^ hashed_value(spot.rest)) << (32 - columns) == 0
+    fn site(&self, row: u64) -> Site {
+        let (block, Columns { count, wider }) = (row / BLOCK, self.columns);
+        Site {
+            at: self.rows_at + self.columns.words_before(block) as usize,
+            gap: (count + u64::from(block < wider)) as usize,
+            // As many as the next block has, which may be fewer.
+            columns: (count + u64::from(block + 1 < wider)) as usize,
+        }
     }
 }
 
@@ -200,43 +219,32 @@ impl Table<u128> {
     /// The value of a key of the table; anything for another.
     #[inline(always)]
     pub(in crate::exact) fn value(&self, words: &[u64], digest: Digest) -> bool {
-        if self.is_first(words, digest) {
-            self.first_value(words, digest)
-        } else {
-            self.bumped_value(words, digest)
-        }
-    }
-
-    /// The same for a key in the first layer.
-    #[inline(always)]
-    pub(in crate::exact) fn first_value(&self, words: &[u64], digest: Digest) -> bool {
-        let layer = &self.bumping[0];
-        let row = layer.row(layer.spot(digest));
-        layer.value(words, digest, row, (row / BLOCK) as usize + 2)
+        let Some((row, _)) = self.first_row(words, digest) else { return self.bumped_value(words, digest) };
+        let block = (row / BLOCK) as usize;
+        let blocks = words[self.bumping[0].rows_at + block..].first_chunk();
+        blocks.is_some_and(|&blocks| value(blocks, digest, row))
     }
 
     /// The same for one that was bumped.
     #[cold]
     #[inline(never)]
-    pub(in crate::exact) fn bumped_value(&self, words: &[u64], digest: Digest) -> bool {
+    fn bumped_value(&self, words: &[u64], digest: Digest) -> bool {
         let Some((layer, digest)) = self.find_bumped(words, digest) else { return false };
         let row = layer.row(layer.spot(digest));
         // The last equation of a layer may end with a block; what is behind it is multiplied by 0.
-        let third = (row / BLOCK + 2).min(layer.rows() / BLOCK - 1);
-        layer.value(words, digest, row, third as usize)
+        let (first, last) = (row / BLOCK, layer.rows() / BLOCK - 1);
+        let word = |block: u64| words[layer.rows_at + block.min(last) as usize];
+        value([word(first), word(first + 1), word(first + 2)], digest, row)
     }
 }
 
-impl Layer<u128> {
-    #[inline(always)]
-    fn value(&self, words: &[u64], digest: Digest, row: u64, third: usize) -> bool {
-        let (block, shift) = ((row / BLOCK) as usize, row % BLOCK);
-        let coefficients = u128::coefficients(digest);
-        let (low, high) = (coefficients << shift, (coefficients >> 64) as u64 >> 1 >> (63 - shift));
-        let words = &words[self.rows_at..];
-        let sum = words[block] & low as u64 ^ words[block + 1] & (low >> 64) as u64 ^ words[third] & high;
-        sum.count_ones() & 1 == 1
-    }
+/// The sum of the unknowns in three blocks, the first of which has this row.
+#[inline(always)]
+fn value(blocks: [u64; 3], digest: Digest, row: u64) -> bool {
+    let (coefficients, shift) = (u128::coefficients(digest), row % BLOCK);
+    let (low, high) = (coefficients << shift, (coefficients >> 64) as u64 >> 1 >> (63 - shift));
+    let sum = blocks[0] & low as u64 ^ blocks[1] & (low >> 64) as u64 ^ blocks[2] & high;
+    sum.count_ones() & 1 == 1
 }
 
 /// A table that was solved, and its words.

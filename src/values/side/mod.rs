@@ -11,6 +11,7 @@
 //! store spends 24 bits a block beside the values (a sixteenth of a pointer with its length, and an end), and there is
 //! nothing to be tidied up: whoever changes a record writes its group anew, which is about a kilobyte.
 
+mod persist;
 mod record;
 
 use crate::bits::{copy_bits, read_bits, write_bits};
@@ -50,6 +51,11 @@ impl SideStore {
     /// The same kind of store without records.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.layout)
+    }
+
+    /// What is the same for all its records.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// How many blocks have records.

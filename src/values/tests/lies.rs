@@ -1,4 +1,4 @@
-//! Catches: keys of the remote that are believed although they are not those of the slots.
+//! Catches: keys of the remote that are believed although they are not those of the items.
 
 use std::ops::ControlFlow;
 
@@ -8,217 +8,157 @@ use crate::telescoping::testing::{explicit_core, telescoping_core};
 use crate::{AdaptiveError, Change, Remote};
 
 /// A filter with keys, its remote, and a stranger that it accepts.
-fn accepted_stranger<F: Tested<Hasher = Xxh3>>(core: &mut F, remote: &mut MemoryRemote) -> ([u8; 8], u64) {
+fn accepted_stranger<F: Tested<Hasher = Xxh3>>(core: &mut F, remote: &mut MemoryRemote) -> [u8; 8] {
     for number in 0..core.capacity() as u64 {
-        core.insert(&number.to_le_bytes(), remote).unwrap();
+        core.insert(&key(number), remote).unwrap();
     }
-    let contains = |number: &u64| core.contains(&number.to_le_bytes());
-    let stranger = (1_000_000..).find(contains).unwrap().to_le_bytes();
-    (stranger, core.address_of(core.hasher().digest(&stranger)))
+    let contains = |number: &u64| core.contains(&key(*number));
+    (1_000_000..).find(contains).unwrap().to_le_bytes()
 }
 
-fn keys_at(remote: &mut MemoryRemote, address: u64) -> Vec<Vec<u8>> {
-    let mut keys = Vec::new();
-    remote.read(address, &mut |key| keys.push(key.to_vec())).unwrap();
-    keys
+fn is_inconsistent<T, E: std::fmt::Debug>(result: Result<T, AdaptiveError<E>>) {
+    let Err(error) = result else { panic!("the remote was believed") };
+    assert!(matches!(error, AdaptiveError::Inconsistent { .. }), "{error:?}");
 }
 
-/// All that reads this list must refuse it, and change nothing.
-fn is_refused<F: Tested<Hasher = Xxh3>>(core: &F, remote: &mut MemoryRemote, stranger: &[u8], address: u64) {
-    let is_inconsistent = |result: Result<(), AdaptiveError<_>>| {
-        let error = result.expect_err("the list was believed");
-        assert!(matches!(error, AdaptiveError::Inconsistent { address: at, .. } if at == address), "{error}");
-    };
-    let mut filter = core.clone();
-    is_inconsistent(filter.adapt(stranger, remote).map(drop));
-    is_inconsistent(filter.remove(stranger, remote).map(drop));
-    // A list that is empty is left to the others: an insertion needs nothing of it.
-    if !keys_at(remote, address).is_empty() {
-        is_inconsistent(filter.insert(stranger, remote).map(drop));
-    }
-    is_inconsistent(filter.grow(remote));
-    is_inconsistent(filter.verify_remote(remote));
-    assert!(filter == *core, "a refused operation has changed the filter");
-}
-
-fn every_lie_is_noticed<F: Tested<Hasher = Xxh3>>(mut core: F) {
+/// A key at an address that is not its own: all that reads it must refuse it, and change nothing.
+fn false_addresses_are_refused<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut honest = MemoryRemote::new();
-    let (stranger, address) = accepted_stranger(&mut core, &mut honest);
-    let keys = keys_at(&mut honest, address);
-    let (last, key) = (keys.len() - 1, &keys[keys.len() - 1]);
-    // A key of the same list that the filter does not take for a stored one.
-    let neighbour = (2_000_000_u64..).map(u64::to_le_bytes).find(|other| {
-        let home = core.address_of(core.hasher().digest(other));
-        home == address && !core.contains(other)
-    });
-    let neighbour = neighbour.unwrap();
-    let elsewhere = 3_000_000_u64.to_le_bytes();
-    let lies: [&[Change<'_>]; 6] = [
-        &[Change::Replace { address, rank: last, old: key, key: &neighbour }],
-        &[Change::Replace { address, rank: last, old: key, key: &elsewhere }],
-        &[Change::Remove { address, rank: last, key }],
-        &[Change::Push { address, key: &elsewhere }],
-        &[Change::Push { address, key: &neighbour }],
-        &[Change::Push { address, key }],
-    ];
-    for lie in lies {
+    let stranger = accepted_stranger(&mut core, &mut honest);
+    let address = *core.addresses(&stranger).start();
+    let before = core.clone();
+    for lie in [&key(3_000_000)[..], b"", &stranger] {
         let mut remote = honest.clone();
-        remote.apply(lie).unwrap();
-        is_refused(&core, &mut remote, &stranger, address);
+        let lied = address + u64::from(core.hasher().digest(lie).hi == address);
+        remote.apply(&[Change::Insert { address: lied, key: lie }]).unwrap();
+        is_inconsistent(core.adapt(&stranger, &mut remote));
+        is_inconsistent(core.remove(&stranger, &mut remote));
+        is_inconsistent(core.insert(&stranger, &mut remote));
+        is_inconsistent(core.grow(&mut remote));
+        is_inconsistent(core.verify_remote(&mut remote));
+        for authority in [Authority::Partial, Authority::Authoritative] {
+            is_inconsistent(core.settle(core.addresses(&stranger), authority, &mut remote));
+            is_inconsistent(core.settle(0..=u64::MAX, authority, &mut remote));
+        }
+        assert!(core == before, "a refused operation has changed the filter");
     }
     core.check(&mut honest);
 }
 
 #[test]
-fn a_list_with_another_key_is_refused() {
+fn a_key_at_an_address_that_is_not_its_own_is_refused() {
     let of = || parameters(200, 8, 0.95, Overflow::Spill, 7);
-    every_lie_is_noticed(telescoping_core(of()));
-    every_lie_is_noticed(extension_core(of()));
-    every_lie_is_noticed(explicit_core(of()));
-    every_lie_is_noticed(extension_bins(of()));
+    false_addresses_are_refused(telescoping_core(of()));
+    false_addresses_are_refused(extension_core(of()));
+    false_addresses_are_refused(explicit_core(of()));
+    false_addresses_are_refused(extension_bins(of()));
+}
+
+/// An item without a key is in question: repairs and doublings refuse it, and it stays.
+fn missing_keys_are_noticed<F: Tested<Hasher = Xxh3>>(mut core: F) {
+    let mut remote = MemoryRemote::new();
+    let stranger = accepted_stranger(&mut core, &mut remote);
+    let (start, end) = core.addresses(&stranger).into_inner();
+    let pairs: Vec<(u64, Vec<u8>)> = remote.iter().map(|(address, key)| (address, key.to_vec())).collect();
+    let own = pairs.into_iter().filter(|&(address, _)| start <= address && address <= end);
+    let before = core.clone();
+    for (address, stored) in own {
+        remote.apply(&[Change::Remove { address, key: &stored }]).unwrap();
+        is_inconsistent(core.adapt(&stranger, &mut remote));
+        is_inconsistent(core.grow(&mut remote));
+        is_inconsistent(core.verify_remote(&mut remote));
+        let settled = core.settle(start..=end, Authority::Partial, &mut remote).unwrap();
+        assert_eq!(settled, Settled::InQuestion { slots: 1 });
+        assert!(core == before, "a refused operation has changed the filter");
+        remote.apply(&[Change::Insert { address, key: &stored }]).unwrap();
+    }
+    core.check(&mut remote);
 }
 
 #[test]
-fn a_key_that_stands_twice_is_refused_even_if_there_is_a_slot_for_it() {
-    let mut core = extension_core::<Xxh3>(parameters(10, 8, 0.95, Overflow::Spill, 7));
-    let mut remote = MemoryRemote::new();
-    core.insert(b"key", &mut remote).unwrap();
-    let (quotient, _) = core.locate(core.hasher.digest(b"key"));
-    let slot = core.table.run(quotient).unwrap().first;
-    core.table.insert(quotient, core.table.remainder(slot)).unwrap();
-    remote.apply(&[Change::Push { address: core.addresses.of(quotient), key: b"key" }]).unwrap();
-    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+fn an_item_without_a_key_is_in_question_and_stays() {
+    let of = || parameters(200, 8, 0.95, Overflow::Spill, 7);
+    missing_keys_are_noticed(telescoping_core(of()));
+    missing_keys_are_noticed(extension_core(of()));
+    missing_keys_are_noticed(explicit_core(of()));
+    missing_keys_are_noticed(extension_bins(of()));
 }
 
 fn a_value_of_another_key<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = MemoryRemote::new();
     core.insert(b"key", &mut remote).unwrap();
-    let twin = (0_u64..).map(u64::to_le_bytes).find(|bytes| core.contains(bytes)).unwrap();
+    let twin = (0..).map(key).find(|bytes| core.contains(bytes)).unwrap();
     assert!(core.adapt(&twin, &mut remote).unwrap().is_fixed());
-    let address = core.address_of(core.hasher().digest(b"key"));
-    remote.apply(&[Change::Replace { address, rank: 0, old: b"key", key: &twin }]).unwrap();
-    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+    let [own, other] = [&b"key"[..], &twin].map(|key| core.hasher().digest(key).hi);
+    remote.apply(&[Change::Remove { address: own, key: b"key" }]).unwrap();
+    remote.apply(&[Change::Insert { address: other, key: &twin }]).unwrap();
+    is_inconsistent(core.verify_remote(&mut remote));
+    // A view with as many keys as items, and others: nothing goes, and the key that came gets an item.
+    let settled = core.settle(core.addresses(&twin), Authority::Partial, &mut remote).unwrap();
+    assert_eq!((settled, core.len()), (Settled::InQuestion { slots: 1 }, 2));
+    assert!(core.contains(b"key") && core.contains(&twin));
+    let settled = core.settle(core.addresses(&twin), Authority::Authoritative, &mut remote).unwrap();
+    assert_eq!((settled, core.len()), (Settled::Agreed, 1));
+    core.check(&mut remote);
 }
 
-/// An extension that is not the key's, although the fingerprint is.
+/// The item of one key does not fit another, although the fingerprint is the same.
 #[test]
 fn an_item_whose_value_is_another_keys_is_noticed() {
+    a_value_of_another_key(telescoping_core(parameters(10, 2, 0.95, Overflow::Spill, 7)));
     a_value_of_another_key(extension_core(parameters(10, 2, 0.95, Overflow::Spill, 7)));
     a_value_of_another_key(extension_bins(parameters(10, 2, 0.95, Overflow::Spill, 7)));
 }
 
-/// A key under an address without a run, which only a scan can see.
-fn stored_keys_without_a_slot_are_seen<F: Tested<Hasher = Xxh3>>(mut core: F) {
-    let mut remote = MemoryRemote::new();
-    for number in 0..50_u64 {
-        core.insert(&number.to_le_bytes(), &mut remote).unwrap();
-    }
-    core.check(&mut remote);
-    let addresses = core.addresses();
-    let address_of = |number: u64| core.address_of(core.hasher().digest(&number.to_le_bytes()));
-    let lost = (100..).find(|&number| !addresses.contains(&address_of(number))).unwrap();
-    let (lost, address) = (lost.to_le_bytes(), address_of(lost));
-    for address in [address, 1 << 40, 3 << 48, u64::MAX] {
-        let mut remote = remote.clone();
-        remote.apply(&[Change::Push { address, key: &lost }]).unwrap();
-        let error = core.verify_remote(&mut remote).unwrap_err();
-        assert_eq!(error, AdaptiveError::Inconsistent { address, expected: 0, found: 1 });
-    }
-    // And a slot without a key.
-    let (address, key) = remote.iter().last().map(|(address, key)| (address, key.to_vec())).unwrap();
-    let rank = keys_at(&mut remote, address).len() - 1;
-    remote.apply(&[Change::Remove { address, rank, key: &key }]).unwrap();
-    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+/// A remote whose ranges go backwards, or hand out the first pair again at the end.
+struct Disordered {
+    pairs: MemoryRemote,
+    backwards: bool,
 }
 
-#[test]
-fn verification_sees_all_keys_and_all_slots() {
-    let of = || parameters(100, 8, 0.95, Overflow::Spill, 7);
-    stored_keys_without_a_slot_are_seen(telescoping_core(of()));
-    stored_keys_without_a_slot_are_seen(extension_core(of()));
-    stored_keys_without_a_slot_are_seen(explicit_core(of()));
-    stored_keys_without_a_slot_are_seen(extension_bins(of()));
-}
+impl Remote for Disordered {
+    type Error = std::convert::Infallible;
 
-/// A remote whose scans go backwards.
-struct Backwards(MemoryRemote);
-
-impl Remote for Backwards {
-    type Error = crate::MissingEntry;
-
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.0.read(address, visit)
-    }
-
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.0.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        let mut lists: Vec<u64> = self.0.iter().map(|(address, _)| address).collect();
-        lists.dedup();
-        for address in lists.into_iter().rev() {
-            let keys = keys_at(&mut self.0, address);
-            if keys.iter().try_for_each(|key| visit(address, key)).is_break() {
-                break;
-            }
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Self::Error> {
+        let mut pairs: Vec<(u64, &[u8])> =
+            self.pairs.iter().filter(|(address, _)| addresses.contains(address)).collect();
+        if self.backwards {
+            pairs.reverse();
+        } else {
+            pairs.extend(pairs.first().copied());
         }
+        let _ = pairs.into_iter().try_for_each(|(address, key)| visit(address, key));
         Ok(())
-    }
-}
-
-/// A remote whose scans hand out the first list twice.
-struct Repeating(MemoryRemote);
-
-impl Remote for Repeating {
-    type Error = crate::MissingEntry;
-
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.0.read(address, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.0.apply(changes)
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), Self::Error> {
-        self.0.scan(visit)?;
-        let (first, _) = self.0.iter().next().unwrap();
-        let _ = keys_at(&mut self.0, first).iter().try_for_each(|key| visit(first, key));
-        Ok(())
+        self.pairs.apply(changes)
     }
 }
 
-fn a_scan_that_repeats<F: Tested<Hasher = Xxh3>>(mut core: F) {
-    let mut remote = Repeating(MemoryRemote::new());
-    for number in 0..50_u64 {
-        core.insert(&number.to_le_bytes(), &mut remote).unwrap();
-    }
-    assert!(matches!(core.grow(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
-    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
-    core.check(&mut remote.0);
-}
-
-#[test]
-fn a_scan_that_comes_to_a_list_twice_is_refused() {
-    a_scan_that_repeats(extension_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
-    a_scan_that_repeats(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 7)));
-}
-
-fn a_scan_that_goes_backwards<F: Tested<Hasher = Xxh3>>(mut core: F) {
-    let mut remote = Backwards(MemoryRemote::new());
-    for number in 0..50_u64 {
-        core.insert(&number.to_le_bytes(), &mut remote).unwrap();
+fn disorder_is_refused<F: Tested<Hasher = Xxh3>>(mut core: F) {
+    let mut remote = Disordered { pairs: MemoryRemote::new(), backwards: true };
+    for number in 0..50 {
+        core.insert(&key(number), &mut remote).unwrap();
     }
     let before = core.clone();
-    assert!(matches!(core.grow(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
-    assert!(matches!(core.verify_remote(&mut remote), Err(AdaptiveError::Inconsistent { .. })));
+    for backwards in [true, false] {
+        remote.backwards = backwards;
+        is_inconsistent(core.grow(&mut remote));
+        is_inconsistent(core.verify_remote(&mut remote));
+        is_inconsistent(core.settle(0..=u64::MAX, Authority::Authoritative, &mut remote));
+    }
     assert!(core == before);
-    core.check(&mut remote.0);
+    core.check(&mut remote.pairs);
 }
 
 #[test]
 fn a_scan_in_another_order_is_refused() {
-    a_scan_that_goes_backwards(telescoping_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
-    a_scan_that_goes_backwards(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+    disorder_is_refused(telescoping_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+    disorder_is_refused(extension_core(parameters(100, 8, 0.95, Overflow::Spill, 7)));
+    disorder_is_refused(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 7)));
 }

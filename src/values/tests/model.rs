@@ -1,48 +1,31 @@
 //! Catches: a key that is lost, a length that is wrong, a repair that is none or that is forgotten, and any broken
 //! invariant, after random sequences of all operations on tables so small that overflow happens all the time.
 
-use std::collections::HashMap;
-
 use super::*;
+use crate::Change;
 use crate::extension::testing::extension_core;
 use crate::quotient::CodeShare;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
 
-/// What must hold of a pair of a repaired query and a stored key that did not accept it afterwards.
-trait Promise<V> {
-    /// Whether the key may accept the query now, where its value was `then` when the query was repaired.
-    fn may_return(&self, then: V, now: V) -> bool;
+/// When a repaired query may be accepted again, as long as no key was inserted into its home.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Promise {
+    Never,
+    /// If an item of its home has moved on.
+    IfMoved,
+    /// If something was forgotten.
+    Any,
 }
-
-struct Never;
-impl<V> Promise<V> for Never {
-    fn may_return(&self, _: V, _: V) -> bool {
-        false
-    }
-}
-
-struct IfMoved;
-impl<V: PartialEq> Promise<V> for IfMoved {
-    fn may_return(&self, then: V, now: V) -> bool {
-        then != now
-    }
-}
-
-struct Any;
-impl<V> Promise<V> for Any {
-    fn may_return(&self, _: V, _: V) -> bool {
-        true
-    }
-}
+use Promise::{Any, IfMoved, Never};
 
 /// A filter, its remote, and what must be true of both.
-struct Run<F: Tested, P> {
+struct Run<F: Tested> {
     core: F,
     remote: MemoryRemote,
     stored: HashSet<u64>,
-    /// For every repaired query, the keys that were stored then and have been since, with their values then.
-    repaired: HashMap<u64, HashMap<u64, F::Value>>,
-    promise: P,
+    /// Queries that were repaired, and may not return.
+    repaired: HashSet<u64>,
+    promise: Promise,
     keeps_repairs_when_growing: bool,
     initial_capacity: usize,
     counts: Counts,
@@ -59,61 +42,89 @@ struct Counts {
 
 /// Keys in all parts of the table, many of them in a few quotients: runs over several blocks, and over its end.
 fn pool<F: Tested>(core: &F, size: usize) -> Vec<u64> {
-    let last = core.homes() - 1;
-    let wanted = |key: &u64| {
-        let quotient = core.home(core.hasher().digest(&key.to_le_bytes()));
-        key.is_multiple_of(3) || quotient == 2 || quotient == last
+    let last = core.homes().units - 1;
+    let wanted = |number: &u64| {
+        let unit = core.unit(&key(*number));
+        number.is_multiple_of(3) || unit == 2 || unit == last
     };
     (0..).filter(wanted).take(size).collect()
 }
 
-impl<F: Tested, P: Promise<F::Value>> Run<F, P> {
-    fn new(core: F, promise: P, keeps_repairs_when_growing: bool) -> Self {
+impl<F: Tested> Run<F> {
+    fn new(core: F, promise: Promise, keeps_repairs_when_growing: bool) -> Self {
         let (stored, repaired, counts) = Default::default();
         let (remote, initial_capacity) = (MemoryRemote::new(), core.capacity());
         Self { initial_capacity, core, remote, stored, repaired, promise, keeps_repairs_when_growing, counts }
     }
 
-    fn contains(&self, key: u64) -> bool {
-        self.core.contains(&key.to_le_bytes())
+    fn contains(&self, number: u64) -> bool {
+        self.core.contains(&key(number))
+    }
+
+    /// Queries in the home of a key may return.
+    fn release(&mut self, number: u64) {
+        let (core, home) = (&self.core, self.core.home(&key(number)));
+        let mut returned = 0;
+        self.repaired.retain(|&query| {
+            let released = core.home(&key(query)) == home;
+            returned += usize::from(released && core.contains(&key(query)));
+            !released
+        });
+        self.counts.returned += returned;
     }
 
     fn step(&mut self, random: &mut Random, pool: &[u64]) {
         let action = random.below(100);
         // Insertions and removals choose among few keys, queries among many.
         let choice = if action < 50 { 3 * self.initial_capacity } else { pool.len() };
-        let key = pool[random.below(choice as u64) as usize];
-        let bytes = key.to_le_bytes();
+        let number = pool[random.below(choice as u64) as usize];
+        let bytes = key(number);
         match action {
-            0..30 => match self.core.insert(&bytes, &mut self.remote) {
-                Ok(new) => assert_eq!(new, self.stored.insert(key)),
-                Err(error) => {
-                    assert_eq!(self.stored.len(), self.core.capacity(), "{error}");
-                    assert!(!self.stored.contains(&key));
+            0..30 => {
+                // A store that knows that the key is new, and one that has written its row already.
+                let (new, committed) = (!self.stored.contains(&number), random.one_in(4));
+                if committed && new && self.stored.len() < self.core.capacity() {
+                    let address = self.core.hasher().digest(&bytes).hi;
+                    self.remote.apply(&[Change::Insert { address, key: &bytes }]).unwrap();
                 }
-            },
+                let inserted = match random.one_in(3) && new {
+                    true => self.core.insert_new(&bytes, &mut self.remote).map(|()| true),
+                    false => self.core.insert(&bytes, &mut self.remote),
+                };
+                match inserted {
+                    Ok(was_new) => assert_eq!(was_new, self.stored.insert(number)),
+                    Err(error) => {
+                        assert_eq!(self.stored.len(), self.core.capacity(), "{error}");
+                        assert!(new);
+                    }
+                }
+                self.release(number);
+            }
             30..50 => {
-                assert_eq!(self.core.remove(&bytes, &mut self.remote).unwrap(), self.stored.remove(&key));
-                for keys in self.repaired.values_mut() {
-                    keys.remove(&key);
-                }
+                let stored = self.stored.remove(&number);
+                let removed = match stored && random.one_in(2) {
+                    true => self.core.remove_stored(&bytes, &mut self.remote),
+                    false => self.core.remove(&bytes, &mut self.remote),
+                };
+                assert_eq!(removed.unwrap(), stored);
             }
-            50 if self.core.capacity() < 2 * self.initial_capacity && random.one_in(20) => {
-                self.core.grow(&mut self.remote).unwrap();
-                self.counts.grown += 1;
-                if !self.keeps_repairs_when_growing {
-                    self.repaired.clear();
-                }
-            }
-            _ => self.adapt(key),
+            _ => self.adapt(number),
         }
     }
 
-    fn adapt(&mut self, key: u64) {
-        let before = self.contains(key);
-        let adaptation = self.core.adapt(&key.to_le_bytes(), &mut self.remote).unwrap();
-        assert_eq!(adaptation == Adaptation::NotFalsePositive, !before || self.stored.contains(&key));
-        if self.stored.contains(&key) {
+    fn grow(&mut self) {
+        self.core.grow(&mut self.remote).unwrap();
+        self.counts.grown += 1;
+        if !self.keeps_repairs_when_growing {
+            self.repaired.clear();
+        }
+    }
+
+    fn adapt(&mut self, number: u64) {
+        let before = self.contains(number);
+        let adaptation = self.core.adapt(&key(number), &mut self.remote).unwrap();
+        assert_eq!(adaptation == Adaptation::NotFalsePositive, !before || self.stored.contains(&number));
+        if self.stored.contains(&number) {
             return;
         }
         match adaptation {
@@ -121,37 +132,22 @@ impl<F: Tested, P: Promise<F::Value>> Run<F, P> {
             Adaptation::Spilled { spills, .. } => self.counts.spills += spills,
             _ => {}
         }
-        assert_eq!(self.contains(key), adaptation == Adaptation::Unfixable, "{adaptation:?}");
-        self.counts.fixed += usize::from(adaptation.is_fixed());
+        assert_eq!(self.contains(number), adaptation == Adaptation::Unfixable, "{adaptation:?}");
         if adaptation.is_fixed() {
-            let (core, remote) = (&self.core, &mut self.remote);
-            let value = |&stored: &u64| (stored, core.value_of(&stored.to_le_bytes(), remote));
-            if self.repaired.len() > 200 {
-                self.repaired.clear();
+            self.counts.fixed += 1;
+            if self.promise == IfMoved {
+                self.release(number);
             }
-            self.repaired.insert(key, self.stored.iter().map(value).collect());
+            self.repaired.insert(number);
         }
     }
 
     fn check(&mut self) {
         self.core.check(&mut self.remote);
         assert_eq!(self.core.len(), self.stored.len());
-        assert!(self.stored.iter().all(|&key| self.contains(key)), "a stored key was lost");
-        for (query, keys) in &self.repaired {
-            let digest = self.core.hasher().digest(&query.to_le_bytes());
-            if self.stored.contains(query) || !self.core.contains_digest(digest) {
-                continue;
-            }
-            for (key, now) in self.core.accepting(digest, &mut self.remote) {
-                let key = u64::from_le_bytes(key.try_into().unwrap());
-                if let Some(&then) = keys.get(&key) {
-                    self.counts.returned += 1;
-                    assert!(
-                        self.promise.may_return(then, now),
-                        "{query} was forgotten: {key} is back at {now:?}"
-                    );
-                }
-            }
+        assert!(self.stored.iter().all(|&number| self.contains(number)), "a stored key was lost");
+        for &query in self.repaired.iter().filter(|query| !self.stored.contains(query)) {
+            assert!(self.promise == Any || !self.contains(query), "{query} is back");
         }
     }
 
@@ -160,6 +156,9 @@ impl<F: Tested, P: Promise<F::Value>> Run<F, P> {
         let pool = pool(&self.core, 40 * self.core.capacity());
         for step in 0..steps {
             self.step(&mut random, &pool);
+            if step == steps * 3 / 4 {
+                self.grow();
+            }
             if step % 8 == 0 {
                 self.check();
             }
@@ -216,7 +215,7 @@ fn telescoping_filters_lose_no_key_and_forget_nothing_but_by_reset() {
     for (capacity, bits) in SIZES {
         let (spilling, resetting) = telescoping::<Xxh3>(capacity, bits);
         if bits == 2 {
-            assert!(spilling.spills > 5 && spilling.returned > 10, "{spilling:?}");
+            assert!(spilling.spills > 2 && spilling.returned > 10, "{spilling:?}");
             assert!(resetting.resets > 2, "{resetting:?}");
         }
     }
@@ -240,7 +239,7 @@ fn extension_filters_lose_no_key_and_forget_nothing_but_by_reset() {
     for (capacity, bits) in SIZES {
         let (spilling, resetting) = extension::<Xxh3>(capacity, bits);
         if bits == 2 {
-            assert!(spilling.spills > 5 && resetting.resets > 2, "{spilling:?} {resetting:?}");
+            assert!(spilling.spills > 2 && resetting.resets > 2, "{spilling:?} {resetting:?}");
         }
     }
     for bits in [8, 13, 19, 32] {
@@ -270,7 +269,7 @@ fn every_layout_of_codes_keeps_keys_and_repairs() {
     }
 }
 
-/// Lines of few and of many slots, with planes and without; the coarse hash makes equal fingerprints, which share a list.
+/// Lines of few and of many slots, with planes and without; the coarse hash makes equal fingerprints, which share a home.
 #[test]
 fn extension_filters_on_bins_lose_no_key_and_forget_nothing() {
     for (capacity, bits) in [(150, 2), (150, 8), (40, 8), (400, 9), (100, 12), (60, 16)] {

@@ -6,10 +6,6 @@ use crate::extension::testing::extension_core;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
 use crate::testing::CountingRemote;
 
-fn key(number: u64) -> [u8; 8] {
-    number.to_le_bytes()
-}
-
 /// Adapts to all strangers of a range.
 fn adapt_to<F: Tested>(core: &mut F, remote: &mut MemoryRemote, strangers: std::ops::Range<u64>) {
     for stranger in strangers {
@@ -183,8 +179,6 @@ fn equal_fingerprints_of_different_keys_are_told_apart_or_reported() {
         keys_that_look_alike(extension_core(of()), &late);
         keys_that_look_alike(explicit_core(of()), &late);
     }
-    // On bins the upper bits of the lower half belong to the fingerprint, and the string begins with the fraction.
-    let late = literal(5 << 60 | 1 << 5, 7, 3);
     keys_that_look_alike(extension_bins(parameters(100, 8, 0.95, Overflow::Spill, 9)), &late);
 }
 
@@ -196,9 +190,8 @@ fn one_long_run<F: Tested<Hasher = Literal>>(mut core: F, hi: u64) {
     for member in &members {
         assert!(core.insert(member, &mut remote).unwrap());
     }
-    let quotient = core.home(core.hasher().digest(&members[0]));
-    let homes: HashSet<u64> = members.iter().map(|key| core.home(core.hasher().digest(key))).collect();
-    assert!(homes.len() <= 4, "the keys have {} quotients around {quotient}", homes.len());
+    let units: HashSet<u64> = members.iter().map(|key| core.unit(key)).collect();
+    assert!(units.len() <= 4, "the keys have {} quotients", units.len());
     for round in 0..4_000 {
         let query = literal(hi | random.next() >> 8, random.next(), 1);
         core.adapt(&query, &mut remote).unwrap();

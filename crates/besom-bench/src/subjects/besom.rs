@@ -7,7 +7,7 @@
 //! adaptive_with_keys("swapping", "its footnote", |shape| builder….build())
 //! ```
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Instant;
 
 use besom::testing::NullRemote;
@@ -181,8 +181,12 @@ struct Metered<R> {
 impl<R: Remote> Remote for Metered<R> {
     type Error = R::Error;
 
-    fn read(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), R::Error> {
-        self.remote.read(address, visit)
+    fn range(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), R::Error> {
+        self.remote.range(addresses, visit)
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), R::Error> {
@@ -190,14 +194,6 @@ impl<R: Remote> Remote for Metered<R> {
         let result = self.remote.apply(changes);
         self.bytes += heap::live() - before;
         result
-    }
-
-    fn scan(&mut self, visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>) -> Result<(), R::Error> {
-        self.remote.scan(visit)
-    }
-
-    fn prefetch(&self, address: u64) {
-        self.remote.prefetch(address);
     }
 }
 

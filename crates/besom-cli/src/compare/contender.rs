@@ -38,7 +38,7 @@ pub(crate) trait Contender {
         0
     }
 
-    /// How often the reverse map was read so far.
+    /// How often the hash index was read so far.
     fn remote_reads(&self) -> u64 {
         0
     }
@@ -82,8 +82,8 @@ pub(crate) enum Needs {
     Feedback,
     /// A sample of the queries to come, when it is built.
     Sample,
-    /// Feedback, and a reverse map of the stored keys.
-    ReverseMap,
+    /// Feedback, and a hash index of the stored keys.
+    HashIndex,
 }
 
 impl Needs {
@@ -93,7 +93,7 @@ impl Needs {
             Self::Nothing => "plain",
             Self::Feedback => "feedback",
             Self::Sample => "trained",
-            Self::ReverseMap => "adaptive",
+            Self::HashIndex => "adaptive",
         }
     }
 }
@@ -152,25 +152,25 @@ const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f
     Entry { name, needs: Needs::Nothing, usual: true, type_name, only_rate, build }
 }
 
-const REVERSE_MAP: Needs = Needs::ReverseMap;
+const HASH_INDEX: Needs = Needs::HashIndex;
 const NOTHING: Needs = Needs::Nothing;
 
 /// All filters, in the order of reports.
 pub(crate) const ENTRIES: &[Entry] = &[
-    ours("telescoping", "TelescopingFilter", REVERSE_MAP, true),
-    ours("extension", "ExtensionFilter", REVERSE_MAP, true),
-    ours("extension-quotient", "ExtensionFilter", REVERSE_MAP, false),
-    ours("extension-bins", "ExtensionFilter", REVERSE_MAP, false),
-    ours("broom", "BroomFilter", REVERSE_MAP, true),
-    ours("broom-quotient", "BroomFilter", REVERSE_MAP, false),
-    ours("broom-bins", "BroomFilter", REVERSE_MAP, false),
-    ours("cuckooing", "CuckooingFilter", REVERSE_MAP, true),
-    ours("swapping", "SwappingFilter", REVERSE_MAP, true),
-    ours("cyclic-1", "CyclicFilter::<1>", REVERSE_MAP, false),
-    ours("cyclic-2", "CyclicFilter::<2>", REVERSE_MAP, false),
-    ours("cyclic-3", "CyclicFilter::<3>", REVERSE_MAP, false),
-    ours("adaptive-bloom", "AdaptiveBloomFilter", REVERSE_MAP, true),
-    ours("cascade", "Cascade::<QuotientFilter>", REVERSE_MAP, false),
+    ours("telescoping", "TelescopingFilter", HASH_INDEX, true),
+    ours("extension", "ExtensionFilter", HASH_INDEX, true),
+    ours("extension-quotient", "ExtensionFilter", HASH_INDEX, false),
+    ours("extension-bins", "ExtensionFilter", HASH_INDEX, false),
+    ours("broom", "BroomFilter", HASH_INDEX, true),
+    ours("broom-quotient", "BroomFilter", HASH_INDEX, false),
+    ours("broom-bins", "BroomFilter", HASH_INDEX, false),
+    ours("cuckooing", "CuckooingFilter", HASH_INDEX, true),
+    ours("swapping", "SwappingFilter", HASH_INDEX, true),
+    ours("cyclic-1", "CyclicFilter::<1>", HASH_INDEX, false),
+    ours("cyclic-2", "CyclicFilter::<2>", HASH_INDEX, false),
+    ours("cyclic-3", "CyclicFilter::<3>", HASH_INDEX, false),
+    ours("adaptive-bloom", "AdaptiveBloomFilter", HASH_INDEX, true),
+    ours("cascade", "Cascade::<QuotientFilter>", HASH_INDEX, false),
     ours("whitelist", "WhitelistFilter", Needs::Feedback, true),
     Entry { needs: Needs::Feedback, ..theirs("bloom+cache", "", None, rivals::bloom_with_cache) },
     Entry { needs: Needs::Sample, ..theirs("stacked", "", None, rivals::stacked) },
@@ -270,7 +270,7 @@ fn build_ours(name: &str, plan: &Plan<'_>, rate: f64) -> Result<Built, Refused> 
     }
 }
 
-/// A filter of besom, with its reverse map in memory.
+/// A filter of besom, with its hash index in memory.
 pub(super) struct Ours(pub(super) Subject<MemoryRemote>);
 
 impl Contender for Ours {

@@ -35,7 +35,7 @@ pub(super) struct Summary<'a> {
     verdict: Option<Judged<'a>>,
     /// The fewest useless reads first.
     filters: Vec<Filter<'a>>,
-    /// The best filter with a reverse map in `besom_store::RedbStore`; `null` without a disk behind the filters.
+    /// The best filter with a hash index in `besom_store::RedbStore`; `null` without a disk behind the filters.
     redb_store: Option<&'a Product>,
 }
 
@@ -63,7 +63,7 @@ struct Filter<'a> {
     bits_per_key: f64,
     /// Look-ups of keys that are not there, and what repairs read beyond their first read: median and range over the seeds.
     useless_reads: Spread,
-    /// Reads of the reverse map by repairs.
+    /// Reads of the hash index by repairs.
     repair_reads: Spread,
     /// The share of the attacker's queries that got through.
     attacked: Spread,
@@ -86,7 +86,7 @@ struct One<'a> {
     absent_queries: u64,
     false_positives: u64,
     repeated_false_positives: u64,
-    /// Look-ups and reads of the reverse map together.
+    /// Look-ups and reads of the hash index together.
     store_reads: u64,
     lookups: u64,
     remote_reads: u64,

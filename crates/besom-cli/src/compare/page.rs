@@ -93,14 +93,14 @@ type Cell = (String, f64);
 
 const COLUMNS: [(&str, &str); 9] = [
     ("filter", "its name, and what it needs beside its memory"),
-    ("bits a key", "memory at the end, repairs included, without the reverse map"),
+    ("bits a key", "memory at the end, repairs included, without the hash index"),
     (
         "useless reads",
         "look-ups of absent keys, and what repairs read beyond their first read: median over the seeds",
     ),
     ("range", "the fewest and the most over the seeds"),
     ("repeated", "those of them that had been useless before, first seed"),
-    ("repair reads", "reads of the reverse map by repairs, median"),
+    ("repair reads", "reads of the hash index by repairs, median"),
     ("million queries a second", "with the store behind the filter, first seed"),
     ("filter alone", "million queries a second without the store"),
     ("attacker gets through", "share of the queries of an attacker who repeats what was accepted"),
@@ -182,7 +182,7 @@ fn kind(row: &Row) -> &'static str {
         Needs::Nothing => "plain",
         Needs::Feedback => "list or cache of absent keys",
         Needs::Sample => "trained on a sample",
-        Needs::ReverseMap => "adaptive, with a reverse map",
+        Needs::HashIndex => "adaptive, with a hash index",
     }
 }
 

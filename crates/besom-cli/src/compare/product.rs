@@ -1,15 +1,15 @@
-//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with data, reverse map and filter in one
-//! store on disk.
+//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with the data on disk in the order of hashes, which
+//! repairs read.
 //!
 //! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters cannot be
-//! put into that store. There the reverse map of our filters lies in memory, so their reads of it are counted but cost no time.
+//! put into that store. There the hash index of our filters lies in memory, so their reads of it are counted but cost no time.
 //! Here everything is paid for.
 
 use std::time::{Duration, Instant};
 
 use besom::{
     AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooingFilter, CyclicFilter, ExtensionFilter,
-    Ground, QuotientFilter, SwappingFilter, TelescopingFilter,
+    Ground, QuotientFilter, Seed, SwappingFilter, TelescopingFilter,
 };
 use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
@@ -30,9 +30,9 @@ pub(crate) struct Product {
     queries: u64,
     pub(crate) false_positives: u64,
     adaptations: u64,
-    /// Look-ups and reads of the reverse map together.
+    /// Look-ups and reads of the hash index together.
     store_reads: u64,
-    /// Of the reverse map, by repairs.
+    /// Of the hash index, by repairs.
     remote_reads: u64,
     queries_per_second: f64,
     insertions_per_second: f64,
@@ -42,7 +42,7 @@ impl Product {
     /// What it comes to, in a sentence.
     pub(super) fn sentence(&self) -> String {
         format!(
-            "In besom_store::RedbStore, with the data and the reverse map of {} in one file, it had {} false positives and {} store \
+            "In besom_store::RedbStore, which guards its data with {}, it had {} false positives and {} store \
              reads per million queries, at {:.2} million queries a second ({:.2} million insertions).",
             self.filter,
             thousands(self.false_positives),
@@ -53,9 +53,9 @@ impl Product {
     }
 }
 
-/// The best of the filters that a [`RedbStore`] takes: of those with a reverse map.
+/// The best of the filters that a [`RedbStore`] takes: of those with a hash index.
 pub(super) fn choose<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<&'r Row> {
-    rows.filter(|row| row.needs == Needs::ReverseMap).min_by(|a, b| super::verdict::order(a, b))
+    rows.filter(|row| row.needs == Needs::HashIndex).min_by(|a, b| super::verdict::order(a, b))
 }
 
 /// Keys in one transaction, and the bytes after which there are no more: a megabyte a key must not add up.
@@ -73,7 +73,7 @@ impl Arena<'_> {
         let (rate, keys, seed) = (row.first().rate, plan.keys, plan.seed);
         macro_rules! within {
             ($filter:ty $(, $load:expr $(, $ground:ident)?)?) => {
-                self.tried(row.entry_name, progress, move |more| {
+                self.tried(row.entry_name, progress, move |more, _| {
                     let builder = <$filter>::builder().capacity(more.max(keys)).false_positive_rate(rate);
                     builder.seed(seed)$(.max_load($load)$(.ground(Ground::$ground))?)?.build()
                 })
@@ -103,11 +103,11 @@ impl Arena<'_> {
         &self,
         name: &'static str,
         progress: &mut dyn FnMut(&str, u64),
-        make: impl Fn(usize) -> Result<F, BuildError> + Send + Sync + 'static,
+        make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
     ) -> Outcome<Option<Product>> {
         let temporary = || Failure::io(format!("{} (temporary files)", std::env::temp_dir().display()));
         let folder = tempfile::tempdir().map_err(temporary())?;
-        let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::None);
+        let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::Buffered);
         let store = builder.open(folder.path().join("store.redb"), make).map_err(failed)?;
         // Where a file may go while it is open, it goes at once: whatever happens, nothing of it stays behind.
         let folder =

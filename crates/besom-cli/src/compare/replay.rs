@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) repeated: u64,
     /// Look-ups in the store.
     pub(crate) lookups: u64,
-    /// Reads of the reverse map, for repairs.
+    /// Reads of the hash index, for repairs.
     pub(crate) remote_reads: u64,
     pub(crate) adaptations: u64,
     pub(crate) insert_time: Duration,
@@ -75,7 +75,7 @@ impl Row {
         self.spread(|run| run.useless_reads() as f64)
     }
 
-    /// Reads of the reverse map by repairs.
+    /// Reads of the hash index by repairs.
     pub(crate) fn repair_reads(&self) -> Spread {
         self.spread(|run| run.remote_reads as f64)
     }

@@ -80,7 +80,7 @@ fn legend(report: &Report<'_>) -> String {
     let seeds = report.seeds();
     let mut text = format!(
         "useless: look-ups of absent keys and what repairs read beyond their first read, median of {seeds} seed{}; repairs: all reads of the \
-         reverse map; attacked: share of an attacker's queries that got through.",
+         hash index; attacked: share of an attacker's queries that got through.",
         if seeds == 1 { "" } else { "s" }
     );
     if let Space::BitsPerKey(bits) = report.plan.space

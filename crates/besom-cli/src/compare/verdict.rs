@@ -219,7 +219,7 @@ fn nothing_repeated(plain: &Row, best: &Row, plan: &Plan<'_>) -> Verdict {
 
 fn suffices(simple: &Row, best: &Row) -> Verdict {
     let rival = match best.needs {
-        Needs::ReverseMap => "filter with a reverse map",
+        Needs::HashIndex => "filter with a hash index",
         Needs::Sample => "trained filter",
         _ => "other filter",
     };
@@ -291,7 +291,7 @@ fn winner(best: &Row, contest: &[&Row]) -> Verdict {
 
 fn best_without(needs: Needs) -> &'static str {
     match needs {
-        Needs::ReverseMap => "the best without a reverse map",
+        Needs::HashIndex => "the best without a hash index",
         Needs::Sample => "the best without a sample",
         Needs::Feedback | Needs::Nothing => "the best that learns nothing",
     }
@@ -341,7 +341,7 @@ fn repairs(best: &Row, simpler: Option<&Row>) -> Option<String> {
     let with = best.spread(|run| (run.false_positives + run.remote_reads) as f64).median;
     let then = match simpler {
         Some(row) if row.useless().median < with && row.useless().median > useless => format!(
-            "; counted in full they make it {}, more than the {} of {}: keep the reverse map where the data is",
+            "; counted in full they make it {}, more than the {} of {}: keep the hash index where the data is",
             count(with),
             count(row.useless().median),
             row.entry_name
@@ -349,7 +349,7 @@ fn repairs(best: &Row, simpler: Option<&Row>) -> Option<String> {
         _ => format!("; counted in full they make it {}, which changes nothing", count(with)),
     };
     Some(format!(
-        "Its repairs read the reverse map {} times, the first time right after the look-up that failed, which is not counted{then}.",
+        "Its repairs read the hash index {} times, the first time right after the look-up that failed, which is not counted{then}.",
         count(reads)
     ))
 }
@@ -413,7 +413,7 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
             let load = if has_load(entry.name) { ".max_load(0.95)" } else { "" };
             let calls = format!(".capacity({keys}).false_positive_rate({rate}){load}{}", entry.ground());
             let filter = format!("let filter = besom::{name}::builder(){calls}.build()?;");
-            if entry.needs == Needs::ReverseMap {
+            if entry.needs == Needs::HashIndex {
                 filter
                     + "\nlet mut guard = besom::Guard::new(filter, your_store); // repairs false positives by itself"
             } else {

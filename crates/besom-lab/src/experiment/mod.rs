@@ -11,6 +11,7 @@ mod adversarial;
 mod broom_budget;
 mod cache;
 mod contest;
+mod exact_lists;
 mod firehose;
 mod games;
 mod point;
@@ -83,6 +84,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(broom_budget::BroomBudget),
         Box::new(remote_accesses::RemoteAccess),
         Box::new(repaired_space::RepairedSpace),
+        Box::new(exact_lists::ExactLists),
         Box::new(training::Training),
         Box::new(turnovers::Turnovers),
     ]

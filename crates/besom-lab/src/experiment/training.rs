@@ -19,7 +19,7 @@ pub(super) struct Training;
 
 const FILTERS: [&str; 7] =
     ["bloom", "quotient", "bloom+cache", "telescoping", "extension-quotient", "broom-quotient", "cuckooing"];
-/// Those that adapt with a reverse map.
+/// Those that adapt with a hash index.
 const ADAPTIVE: [&str; 4] = ["telescoping", "extension-quotient", "broom-quotient", "cuckooing"];
 
 /// Absent keys for each stored one.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use besom::{Adaptive, ExtensionFilter, MemoryRemote, TelescopingFilter};
+use besom::{Adaptive, BroomFilter, ExtensionFilter, MemoryRemote, TelescopingFilter};
 
 use super::space::{working_cell, working_column};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
@@ -24,7 +24,7 @@ const EXPONENT: i32 = 4;
 const LOAD: f64 = 0.95;
 /// Queries for strangers, for every key that is replaced. One in 16 or fewer is repaired.
 const QUERIES: usize = 24;
-const FILTERS: [&str; 2] = ["telescoping", "extension"];
+const FILTERS: [&str; 3] = ["telescoping", "extension", "broom"];
 /// What is shown over time.
 const VALUES: [(&str, &str); 5] = [
     ("bits", "bits per key"),
@@ -136,6 +136,7 @@ fn run(setting: &Setting, filter: &'static str, run: u32) -> Result<Vec<Point>, 
     }
     match filter {
         "telescoping" => measure(build!(TelescopingFilter), filter, setting, run),
+        "broom" => measure(build!(BroomFilter), filter, setting, run),
         _ => measure(build!(ExtensionFilter), filter, setting, run),
     }
 }

@@ -272,7 +272,7 @@ const PAPERS: [Paper; 7] = [
     Paper {
         prefix: "besom",
         title: "Questions of our own",
-        meaning: "What repairs cost in space, and whether filters hold over a hundred turnovers of all keys.",
+        meaning: "What repairs cost in space, whether filters hold over a hundred turnovers of all keys, and how near exact lists come to the limit.",
     },
 ];
 

@@ -1,257 +1,392 @@
-//! A filter in front of a database, for many threads.
-//!
-//! Two locks. The **state** (the filter and what belongs to it) is locked for changes of memory, never while
-//! the database is waited for. The **writer** is locked by one writer at a time, for the whole of a write.
+//! A filter in front of a database, for many threads or tasks.
 //!
 //! ```text
-//! insert:  writer ─┬─ rehearse ── fetch lists ── rehearse ── commit ──────────── run for good ─┬─
-//!                  └─ [state]                    [state]     data, lists, number  [state]      ┘
-//! get:     [state] contains? ── view: get ── absent ── view: list ── [state] repair
+//! get      [filter] "maybe" ── data ── absent ── range of the key's home ── [filter] repair
+//! insert   [filter] "maybe" ── data ┐
+//!                    writer ────────┴─ [filter] new keys enter ── commit ── [filter] removed keys leave ── writer
 //! ```
+//!
+//! Two locks. The **state** (the filter and what belongs to it, in brackets above) is locked for changes of memory, never while
+//! the database is waited for. The **writer** is locked by one write at a time, from the entering to the leaving; what a write has
+//! to know is read before that.
 //!
 //! What keeps it right:
 //!
-//! - **No stored key is rejected.** A key is among the doubts before its commit begins, until it is in the filter; it leaves the
-//!   filter after the commit of its removal.
-//! - **A repair is made on the lists that the filter stands for.** Every commit that changes lists has a number. Lists that
-//!   were read in a view are used only if the view's number is the filter's, and no write is under way.
-//! - **A commit that failed was made or not.** Its number tells which, once the database can be read again. Until then the
-//!   filter is frozen, and the keys stay among the doubts.
+//! - **No stored key is rejected.** A key enters the filter before its commit begins, and leaves it after the commit of its
+//!   removal has been made. So whatever fails, and whichever future is dropped, the filter holds every key that may be stored.
+//! - **What is read is what the filter stands for.** A write is active from before its first key enters until its last key has
+//!   left. What was read of a home is used only if no write has touched that home since, or was active.
+//! - **A commit that failed was made or not.** Its keys are in doubt. Once the database has taken another commit, what it has is
+//!   what will stay: their homes are settled then, with what is read.
 
-mod bulk;
-mod catch_up;
+mod backup;
+mod build;
 mod live;
-mod log;
-mod rebuild;
-mod rehearsal;
+mod open;
 mod repair;
 mod settle;
+mod snapshots;
 mod state;
 #[cfg(test)]
 mod tests;
 mod write;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use besom::{Adaptive, BuildError};
+use besom::format::Persist;
+use besom::play::Play;
+use besom::{Adaptive, BuildError, Digest, KeyHasher, Seed};
 
-pub(crate) use catch_up::catch_up;
-pub(crate) use rebuild::first_number;
-use rehearsal::{Evidence, Op, OwnedChange};
+pub(crate) use build::key_of;
+pub(crate) use live::Live;
+pub(crate) use open::Snapshots;
+use snapshots::{Automatic, SnapshotTime};
 use state::State;
-pub(crate) use write::Step;
 
-use crate::engine::{Engine, View};
+use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow};
 use crate::metrics::{Counters, Metrics};
-use crate::{Progress, StoreError};
+use crate::record::{Header, Index, Position};
+use crate::{Layout, Opening, Progress, StoreError, rows};
+
+/// What a store needs of its filter: all adaptive filters of besom that can be saved have it.
+pub trait StoreFilter: Adaptive + Persist + Clone + Send + Sync + 'static {}
+
+impl<F: Adaptive + Persist + Clone + Send + Sync + 'static> StoreFilter for F {}
+
+/// A future that can go to another thread: the compiler sees that here, and need not look into it elsewhere.
+pub(crate) type Boxed<'s, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 's>>;
 
 pub(crate) type Outcome<T, E> = Result<T, StoreError<<E as Engine>::Error>>;
 
-/// Makes a filter for at least so many keys.
-pub(crate) type Maker<F> = Box<dyn Fn(usize) -> Result<F, BuildError> + Send + Sync>;
+/// Makes a filter for at least so many keys, with this seed.
+pub(crate) type Maker<F> = Arc<dyn Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync>;
 
-/// Hears how far a rebuilding is.
-pub(crate) type Listener = Box<dyn Fn(Progress) + Send + Sync>;
+/// Hears how far a building is.
+pub(crate) type Listener = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Views that are looked at before a look-up in a merged layout waits for the writer.
-const PATIENCE: u32 = 64;
+/// Pairs that one range may have before an operation is made on a copy of the filter instead, which reads as it goes.
+const MAX_PAIRS: usize = 4096;
 
-/// See the [module](self).
-pub(crate) struct Guarded<F, E: Engine> {
+/// A key-value store on any [`Engine`], with an adaptive filter in front of it, for many threads or tasks.
+///
+/// A key that is not there is nearly always rejected by the filter, in memory. When one is not, the filter is repaired, so that the
+/// same question does not get through again. [`RedbStore`](crate::RedbStore) is this on redb, with calls that block;
+/// `SlateStore` is this on object storage.
+///
+/// ```
+/// use besom::TelescopingFilter;
+/// use besom_store::{MemoryEngine, Options, Store, wait};
+///
+/// let make = |keys: usize, seed| TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).growable().build();
+/// let store = wait(Store::open(MemoryEngine::new(), make, Options::new()))?;
+/// wait(store.insert(b"Ada", b"36"))?;
+/// assert_eq!(wait(store.get(b"Ada"))?.as_deref(), Some(&b"36"[..]));
+/// assert_eq!(wait(store.get(b"Charles"))?, None); // almost certainly without a look into the database
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # When things fail
+///
+/// An error of the database reaches the caller as it is. A write that fails was made or not: the store finds out with the next
+/// write, and in the meantime no key is rejected that may be there. A repair that fails never fails the `get` that asked for
+/// it: [`metrics`](Self::metrics) counts it and [`take_fault`](Self::take_fault) tells it.
+pub struct Store<F, E: Engine> {
     pub(crate) engine: E,
+    pub(crate) header: Header,
     state: RwLock<State<F>>,
-    writer: Mutex<Writer<F>>,
+    pub(crate) writer: tokio::sync::Mutex<Writer>,
     pub(crate) counters: Counters,
     make: Maker<F>,
     listener: Option<Listener>,
+    durability: Durability,
+    durable_every: u64,
+    durable_within: std::time::Duration,
+    pub(crate) opening: Opening,
+    /// How many keys there are; no more than that if they were not counted.
+    keys: AtomicU64,
+    uncounted: AtomicBool,
     /// Commits were made, since the last durable one, that a crash would take back.
     volatile: AtomicBool,
     /// The last failure that failed no operation.
     fault: Mutex<Option<StoreError<E::Error>>>,
+    snapshots: Automatic,
 }
 
-/// What the one writer knows.
-pub(crate) struct Writer<F> {
-    /// A commit that was begun and is not known to have been made.
-    doubt: Option<Doubt<F>>,
-    /// Commits since the last snapshot that were written down. `None` if there is no snapshot that they could serve.
-    logged: Option<u64>,
+/// What belongs to whoever writes.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// The last commit that is known to have been made.
+    pub(crate) position: Position,
+    /// The branch of the commits that follow.
+    branch: u64,
+    pub(crate) keys: u64,
+    /// Keys were written unread since they were counted.
+    uncounted: bool,
+    /// The snapshot whose way to the present is being written down.
+    logged_from: Option<u64>,
+    /// The first commit whose row may be there still.
+    first_row: u64,
+    /// A commit was begun, and is not known to have been made or not.
+    unsure: bool,
+    /// Commits since the last durable one, and when that was.
+    buffered: u64,
+    durable_at: std::time::Instant,
 }
 
-/// A commit, and what is to be done in memory once it has been made.
-struct Doubt<F> {
-    sequence: u64,
-    finish: Finish<F>,
-}
-
-enum Finish<F> {
-    /// The operation that was rehearsed.
-    Replay { op: Op, key: Box<[u8]>, evidence: Evidence, made: Vec<OwnedChange> },
-    /// A filter that was changed apart.
-    Swap(F),
-    /// A filter that was built anew.
-    Rebuilt(F),
-}
-
-impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
-    /// A guard whose filter stands for the lists of this commit.
-    pub(crate) fn new(
-        engine: E,
-        filter: F,
-        sequence: u64,
-        make: Maker<F>,
-        listener: Option<Listener>,
-    ) -> Self {
-        Self {
-            engine,
-            state: RwLock::new(State::new(filter, sequence)),
-            writer: Mutex::new(Writer { doubt: None, logged: None }),
-            counters: Counters::default(),
-            make,
-            listener,
-            volatile: AtomicBool::new(false),
-            fault: Mutex::new(None),
+impl<F: StoreFilter, E: Engine> Store<F, E> {
+    /// The value of a key. Waits for nothing if the filter rejects the key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed, [`StoreError::Closed`].
+    pub async fn get(&self, key: &[u8]) -> Outcome<Option<E::Value>, E> {
+        match self.ask(key)? {
+            Some(digest) => self.get_accepted(key, digest).await,
+            None => Ok(None),
         }
     }
 
-    /// The value of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>, E> {
-        if !self.read_state().may_have(key) {
-            self.counters.reads_avoided.add(1);
-            return Ok(None);
+    /// Asks the filter. The digest of a key that it accepts.
+    #[inline]
+    pub(crate) fn ask(&self, key: &[u8]) -> Outcome<Option<Digest>, E> {
+        let blind = self.is_blind()?;
+        let state = self.read_state();
+        let digest = state.filter.hasher().digest(key);
+        if blind || state.accepts(digest) {
+            return Ok(Some(digest));
         }
-        let found = match self.counters.timed(|| self.look_up(key)) {
-            Err(_) if self.engine.is_broken() => {
-                self.restore()?;
-                self.counters.timed(|| self.look_up(key))?
+        self.counters.reads_avoided.add(1);
+        Ok(None)
+    }
+
+    /// Whether the filter is not to be believed, because the database is in an unknown state.
+    #[inline]
+    fn is_blind(&self) -> Outcome<bool, E> {
+        match self.engine.health() {
+            Health::Sound => Ok(false),
+            Health::Broken => Ok(true),
+            Health::Closed { fenced } => Err(StoreError::Closed { fenced }),
+        }
+    }
+
+    /// The value of a key that the filter accepts.
+    pub(crate) async fn get_accepted(&self, key: &[u8], digest: Digest) -> Outcome<Option<E::Value>, E> {
+        let found = match self.look_up(key, digest).await {
+            Err(_) if self.engine.health() == Health::Broken => {
+                self.restore().await?;
+                self.look_up(key, digest).await?
             }
             found => found?,
         };
-        if found.is_some() {
+        self.met(key, digest, found.is_some()).await;
+        Ok(found)
+    }
+
+    /// Counts a key that the filter has accepted, and repairs the filter if it was wrong.
+    async fn met(&self, key: &[u8], digest: Digest, found: bool) {
+        if found {
             self.counters.true_positives.add(1);
-            return Ok(found);
+            return;
         }
         self.counters.false_positive(key);
-        self.repair(key);
-        self.repair_waiting(1);
-        Ok(None)
+        self.repair(key, digest).await;
+        self.repair_waiting(1).await;
+    }
+
+    /// The value of a key, for whoever holds the writer.
+    pub(crate) async fn get_as_writer(&self, key: &[u8]) -> Outcome<Option<E::Value>, E> {
+        let Some(digest) = self.ask(key)? else { return Ok(None) };
+        let found = self.look_up(key, digest).await?;
+        self.met(key, digest, found.is_some()).await;
+        Ok(found)
     }
 
     /// Asks the database.
-    fn look_up(&self, key: &[u8]) -> Outcome<Option<Vec<u8>>, E> {
-        for attempt in 0_u32.. {
-            let (address, sequence) = {
-                let state = self.read_state();
-                (self.engine.is_merged().then(|| state.address_of(key)).flatten(), state.sequence)
-            };
-            let view = self.engine.view().map_err(StoreError::Engine)?;
-            let found = view.get(key, address).map_err(StoreError::Engine)?;
-            // In a view that is not the filter's the key may have another address.
-            if found.is_some()
-                || !self.engine.is_merged()
-                || view.sequence().map_err(StoreError::Engine)? == sequence
-            {
-                return Ok(found);
-            }
-            // A writer is between its commit and the change of the filter, or its commit is in doubt.
-            if attempt < PATIENCE {
-                std::thread::yield_now();
-            } else {
-                self.restore()?;
-            }
+    async fn look_up(&self, key: &[u8], digest: Digest) -> Outcome<Option<E::Value>, E> {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let row = self.row_of(key, digest);
+        self.counters.timed(view.get(Table::Data, &row)).await.map_err(|error| self.failed(error))
+    }
+
+    /// Where a key's data lies.
+    fn row_of<'k>(&self, key: &'k [u8], digest: Digest) -> Cow<'k, [u8]> {
+        match self.header.layout {
+            Layout::Hashed => rows::row(digest.hi, key).into(),
+            Layout::Ordered => key.into(),
         }
-        Ok(None)
     }
 
-    /// Whether the store may have a key, by the filter's word alone. `false` is certain.
-    pub(crate) fn may_have(&self, key: &[u8]) -> bool {
-        self.read_state().may_have(key)
+    /// The error of an access. A database that was closed says so, whatever the error.
+    fn failed(&self, error: E::Error) -> StoreError<E::Error> {
+        match self.engine.health() {
+            Health::Closed { fenced } => StoreError::Closed { fenced },
+            Health::Sound | Health::Broken => StoreError::Engine(error),
+        }
     }
 
-    /// Brings everything into step that errors have left behind.
-    pub(crate) fn restore(&self) -> Outcome<(), E> {
-        self.settle(&mut self.lock_writer())
+    /// Whether the store has a key. Reads no value, where the engine can do without.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn contains_key(&self, key: &[u8]) -> Outcome<bool, E> {
+        match self.ask(key)? {
+            Some(digest) => {
+                let found = match self.is_there(key, digest).await {
+                    Err(_) if self.engine.health() == Health::Broken => {
+                        self.restore().await?;
+                        self.is_there(key, digest).await?
+                    }
+                    found => found?,
+                };
+                self.met(key, digest, found).await;
+                Ok(found)
+            }
+            None => Ok(false),
+        }
+    }
+
+    async fn is_there(&self, key: &[u8], digest: Digest) -> Outcome<bool, E> {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let row = self.row_of(key, digest);
+        self.counters.timed(view.has(Table::Data, &row)).await.map_err(|error| self.failed(error))
+    }
+
+    /// Whether the store may have a key, by the filter's word alone: nothing is waited for. `false` is certain, unless the store
+    /// was closed.
+    pub fn may_contain_key(&self, key: &[u8]) -> bool {
+        let state = self.read_state();
+        self.engine.health() != Health::Sound || state.accepts(state.filter.hasher().digest(key))
+    }
+
+    /// Calls `visit` with all keys and values as they are now: in the order of keys in the ordered layout, in that of hashes in the
+    /// hashed one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed.
+    pub async fn for_each(&self, visit: &mut VisitRow<'_>) -> Outcome<(), E> {
+        let (view, layout) = (self.view().await?, self.header.layout);
+        let visit = &mut |row: &[u8], value: &[u8]| match key_of(layout, row) {
+            Some(key) => visit(key, value),
+            None => ControlFlow::Continue(()),
+        };
+        view.scan(Table::Data, KeyRange::default(), true, visit).await.map_err(StoreError::Engine)
     }
 
     /// How many keys the store has.
-    pub(crate) fn len(&self) -> Outcome<u64, E> {
-        self.view()?.len().map_err(StoreError::Engine)
-    }
-
-    /// The database as it is now, opened again if need be.
-    pub(crate) fn view(&self) -> Outcome<E::View, E> {
-        match self.engine.view() {
-            Err(_) if self.engine.is_broken() => {
-                self.restore()?;
-                self.engine.view().map_err(StoreError::Engine)
-            }
-            view => view.map_err(StoreError::Engine),
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database has failed, and fails still.
+    pub async fn len(&self) -> Outcome<u64, E> {
+        if self.is_blind()? || self.read_state().blind || self.uncounted.load(Ordering::Acquire) {
+            self.restore().await?;
         }
+        Ok(self.keys.load(Ordering::Acquire))
     }
 
-    /// What was counted so far, and the filter's numbers.
-    pub(crate) fn metrics(&self) -> Metrics {
+    /// Whether the store has no keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`len`](Self::len).
+    pub async fn is_empty(&self) -> Outcome<bool, E> {
+        Ok(self.len().await? == 0)
+    }
+
+    /// Brings everything into step that errors have left behind, as the next write would do. Costs nothing if there were none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the database still fails; [`StoreError::RolledBack`] if it has lost commits, and all is well otherwise.
+    pub async fn restore(&self) -> Outcome<(), E> {
+        let mut writer = self.writer.lock().await;
+        self.settle(&mut writer).await
+    }
+
+    /// What was counted since the store was opened, and how its filter is now.
+    pub fn metrics(&self) -> Metrics {
+        let last = self.snapshots.last();
         let state = self.read_state();
         let stats = state.filter.stats();
-        let waiting_adaptations = state.waiting.len() as u64;
+        let behind = |last: SnapshotTime| self.counters.position.get().saturating_sub(last.number);
         Metrics {
             keys: stats.items as u64,
             bits_per_key: stats.bits_per_key(),
-            waiting_adaptations,
+            waiting_adaptations: state.waiting.len() as u64,
+            keys_in_doubt: state.doubts.len() as u64,
+            snapshot_age: last.map(|last| last.at.elapsed()),
+            snapshot_behind: last.map(behind),
             ..self.counters.metrics()
         }
     }
 
-    /// A copy of the filter, with the number of the commit that it stands for. Everything up to there is durable.
-    pub(crate) fn copy_durably(&self) -> Outcome<(F, u64), E> {
-        let mut writer = self.lock_writer();
-        self.settle(&mut writer)?;
-        self.make_durable()?;
-        let sequence = self.read_state().sequence;
-        // What comes behind it is written down from here on.
-        writer.logged.get_or_insert(0);
-        Ok((self.read_state().filter.clone(), sequence))
+    /// The last failure that failed no operation, for a log.
+    pub fn take_fault(&self) -> Option<StoreError<E::Error>> {
+        lock(&self.fault).take()
     }
 
-    /// Says that a snapshot of this commit is there.
-    pub(crate) fn note_snapshot(&self, sequence: u64) -> Outcome<(), E> {
-        let mut writer = self.lock_writer();
-        self.settle(&mut writer)?;
-        self.trim_log(sequence)?;
-        writer.logged = Some(self.read_state().sequence.saturating_sub(sequence));
-        Ok(())
+    /// How the store came by its filter.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
     }
 
-    /// Says how many commits were written down since the snapshot that the filter came from.
-    pub(crate) fn note_logged(&self, logged: Option<u64>) {
-        self.lock_writer().logged = logged;
+    /// Where the data lies.
+    pub fn layout(&self) -> Layout {
+        self.header.layout
     }
 
-    /// Lets somebody look at the filter.
-    pub(crate) fn with_filter<T>(&self, look: impl FnOnce(&F) -> T) -> T {
+    /// Which state the store is in. It may be lost in a crash unless it is durable.
+    pub async fn position(&self) -> Position {
+        self.writer.lock().await.position
+    }
+
+    /// Lets somebody look at the filter. Writers wait in the meantime.
+    pub fn with_filter<T>(&self, look: impl FnOnce(&F) -> T) -> T {
         look(&self.read_state().filter)
     }
 
-    /// The number of the commit that the filter stands for.
-    pub(crate) fn sequence(&self) -> u64 {
-        self.read_state().sequence
+    /// A view of the database as it is now, opened again if need be.
+    pub(crate) async fn view(&self) -> Outcome<E::View, E> {
+        if self.is_blind()? {
+            self.restore().await?;
+        }
+        self.engine.view().map_err(StoreError::Engine)
     }
 
-    /// Whether a crash would take back what was acknowledged.
-    fn is_volatile(&self) -> bool {
-        self.volatile.load(Ordering::Acquire)
+    /// The table that has the keys by address, and whether the store keeps it for a filter that moves keys.
+    fn index(&self) -> Table {
+        if self.header.index == Index::None { Table::Data } else { Table::Index }
     }
 
-    /// The last failure that failed no operation.
-    pub(crate) fn take_fault(&self) -> Option<StoreError<E::Error>> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    /// Reads the pairs of a range into the evidence of a play. `false` if there are too many.
+    async fn fetch(&self, view: &E::View, range: RangeInclusive<u64>, play: &mut Play) -> Outcome<bool, E> {
+        self.counters.remote_reads.add(1);
+        let mut pairs: Vec<(u64, Box<[u8]>)> = Vec::new();
+        let visit = &mut |row: &[u8], _: &[u8]| {
+            pairs.extend(rows::parts(row).map(|(address, key)| (address, key.into())));
+            if pairs.len() > MAX_PAIRS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let scanned = view.scan(self.index(), rows::rows(&range), false, visit);
+        self.counters.timed(scanned).await.map_err(StoreError::Engine)?;
+        if pairs.len() > MAX_PAIRS {
+            return Ok(false);
+        }
+        let evidence = play.evidence();
+        pairs.iter().for_each(|(address, key)| evidence.add(*address, key));
+        evidence.know(range);
+        Ok(true)
     }
 
     /// Remembers a failure that fails no operation.
-    fn note(&self, what: &str, error: StoreError<E::Error>) {
+    pub(crate) fn note(&self, what: &str, error: StoreError<E::Error>) {
         crate::events::failure(what, &error);
-        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *lock(&self.fault) = Some(error);
     }
 
     // A panic (of the database's) while one of these is locked leaves nothing half-done: the state is changed by steps that do
@@ -264,8 +399,17 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
     fn write_state(&self) -> RwLockWriteGuard<'_, State<F>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer<F>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<F, E: Engine> fmt::Debug for Store<F, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("layout", &self.header.layout)
+            .field("opening", &self.opening)
+            .finish_non_exhaustive()
     }
 }

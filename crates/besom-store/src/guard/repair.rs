@@ -1,39 +1,51 @@
 //! Repairs of false positives.
 
-use std::sync::TryLockError;
+use besom::play::{Adapt, Play, Step as Played};
+use besom::{Adaptation, Digest, KeyHasher};
 
-use besom::{Adaptive, AdaptiveError};
-
-use super::rehearsal::{Evidence, Lacking, Op, Rehearsal};
-use super::{Guarded, Outcome};
+use super::write::index_writes;
+use super::{Outcome, Store, StoreFilter};
 use crate::StoreError;
-use crate::engine::{Engine, View};
+use crate::engine::{Durability, Engine};
 use crate::error::of_filter;
 
-/// Runs that a repair may take: one for every list that it turns out to need, and some for writes in between.
-const TRIES: usize = 64;
+/// Runs that a repair may take when writes come between.
+const TRIES: usize = 4;
 
 /// How a repair ended.
 enum End {
     Repaired,
-    /// The filter rejects the key already, or stores it.
+    /// The filter rejects the key already.
     Nothing,
+    /// The filter cannot tell the key from one that it has.
+    Denied,
     /// A write is under way.
     Later,
-    /// It changes lists, or needs all of them.
+    /// It changes the index, or needs too much of it.
     Writes,
 }
 
-impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
+impl End {
+    fn of(adaptation: Adaptation, still_accepted: bool) -> Self {
+        match adaptation {
+            Adaptation::NotFalsePositive if !still_accepted => Self::Nothing,
+            Adaptation::NotFalsePositive | Adaptation::Unfixable => Self::Denied,
+            _ => Self::Repaired,
+        }
+    }
+}
+
+impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Repairs a false positive, or sees to it that it is repaired later. Fails nobody.
-    pub(super) fn repair(&self, key: &[u8]) {
-        let end = match self.try_repair(key) {
-            Ok(End::Writes) => self.repair_as_writer(key),
+    pub(super) async fn repair(&self, key: &[u8], digest: Digest) {
+        let end = match self.try_repair(key, digest).await {
+            Ok(End::Writes) => self.repair_as_writer(key).await,
             end => end,
         };
         match end {
             Ok(End::Repaired) => self.counters.adaptations.add(1),
             Ok(End::Nothing) => {}
+            Ok(End::Denied) => self.denied(key, digest).await,
             Ok(End::Later | End::Writes) => {
                 if !self.write_state().postpone(key) {
                     self.counters.failed_adaptations.add(1);
@@ -41,18 +53,28 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
             }
             Err(error) => {
                 self.counters.failed_adaptations.add(1);
-                if let StoreError::Inconsistent { .. } = error {
-                    self.write_state().lost = true;
-                }
+                let error = self.disagreed(error);
                 self.note("a false positive could not be repaired", error);
             }
         }
     }
 
+    /// The filter has a key that the data denied. It may have been stored since; if not, the index has a key without data.
+    async fn denied(&self, key: &[u8], digest: Digest) {
+        let in_doubt = !self.read_state().doubts.is_empty();
+        if in_doubt || !matches!(self.look_up(key, digest).await, Ok(None)) {
+            return;
+        }
+        self.counters.denied.add(1);
+        if self.has_own_index() {
+            self.note("a key has no data", StoreError::NoData { key: key.into() });
+        }
+    }
+
     /// Makes up for repairs that had to wait.
-    pub(super) fn repair_waiting(&self, count: usize) {
+    pub(super) async fn repair_waiting(&self, count: usize) {
         for _ in 0..count {
-            let key = {
+            let waiting = {
                 // Nearly always there is none, and readers are not to wait for each other.
                 if self.read_state().waiting.is_empty() {
                     return;
@@ -61,71 +83,94 @@ impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
                 if !state.is_settled() {
                     return;
                 }
-                state.waiting.pop_first()
+                let key = state.waiting.pop_first();
+                key.map(|key| (state.filter.hasher().digest(&key), key))
             };
-            key.iter().for_each(|key| self.repair(key));
+            if let Some((digest, key)) = waiting {
+                self.repair(&key, digest).await;
+            }
         }
     }
 
-    /// A repair that writes nothing.
-    fn try_repair(&self, key: &[u8]) -> Outcome<End, E> {
-        let (mut evidence, mut view) = (Evidence::default(), None::<(E::View, u64)>);
+    /// A repair that writes nothing: one range is read, and memory changed.
+    async fn try_repair(&self, key: &[u8], digest: Digest) -> Outcome<End, E> {
+        let mut play = Play::new();
         for _ in 0..TRIES {
-            let lacking = {
+            play.clear();
+            let (stamp, home) = {
+                let state = self.read_state();
+                (state.changes.stamp(), state.filter.home(digest))
+            };
+            let (mut needed, mut read) = (home, Vec::new());
+            let view = self.engine.view().map_err(StoreError::Engine)?;
+            loop {
+                if let Some(range) = needed.take() {
+                    read.push(range.clone());
+                    if !self.fetch(&view, range, &mut play).await? {
+                        return Ok(End::Writes);
+                    }
+                }
                 let mut state = self.write_state();
                 if !state.is_settled() {
                     return Ok(End::Later);
                 }
-                // Lists of another state than the filter's are of no use.
-                if view.as_ref().is_some_and(|(_, sequence)| *sequence != state.sequence) {
-                    evidence.clear();
-                    view = None;
+                if !read.iter().all(|range| state.is_current(stamp, range)) {
+                    break;
                 }
-                Op::Adapt.run(&mut state.filter, key, &mut Rehearsal::of(&evidence))
-            };
-            match lacking {
-                Ok(repaired) => return Ok(if repaired { End::Repaired } else { End::Nothing }),
-                Err(AdaptiveError::Remote(Lacking::List(address))) => {
-                    self.fetch(address, &mut evidence, &mut view)?;
+                let step = play.step(&mut state.filter, &Adapt(key));
+                match step.map_err(|error| of_filter(error, |never| match never {}))? {
+                    Played::Done(adaptation) => {
+                        return Ok(End::of(adaptation, state.filter.contains_digest(digest)));
+                    }
+                    Played::Commit | Played::Beyond => return Ok(End::Writes),
+                    Played::Needs(range) => needed = Some(range),
                 }
-                Err(AdaptiveError::Remote(_)) => return Ok(End::Writes),
-                Err(error) => return Err(of_filter(error, |_| StoreError::Inconsistent { address: 0 })),
             }
         }
-        Ok(End::Writes)
+        Ok(End::Later)
     }
 
-    /// Reads a list in a view, which is made if there is none.
-    fn fetch(
-        &self,
-        address: u64,
-        evidence: &mut Evidence,
-        view: &mut Option<(E::View, u64)>,
-    ) -> Outcome<(), E> {
-        self.counters.remote_reads.add(1);
-        let fetched = self.counters.timed(|| {
-            let (view, _) = match view {
-                Some(view) => view,
-                None => {
-                    let fresh = self.engine.view()?;
-                    let sequence = fresh.sequence()?;
-                    view.insert((fresh, sequence))
+    /// A repair that changes the index, which takes a writer. A query does not wait to become one.
+    async fn repair_as_writer(&self, key: &[u8]) -> Outcome<End, E> {
+        let Ok(mut writer) = self.writer.try_lock() else { return Ok(End::Later) };
+        self.settle(&mut writer).await?;
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let mut play = Play::new();
+        let adaptation = loop {
+            let step = play.step(&mut self.write_state().filter, &Adapt(key));
+            match step.map_err(|error| of_filter(error, |never| match never {}))? {
+                Played::Done(adaptation) => break adaptation,
+                Played::Needs(range) => {
+                    if !self.fetch(&view, range.clone(), &mut play).await? {
+                        return Err(StoreError::Inconsistent { address: *range.start() });
+                    }
                 }
-            };
-            evidence.fetch(address, |visit| view.list(address, visit))
-        });
-        fetched.map_err(StoreError::Engine)
-    }
-
-    /// A repair that changes lists, which takes a writer. A query does not wait to become one.
-    fn repair_as_writer(&self, key: &[u8]) -> Outcome<End, E> {
-        let mut writer = match self.writer.try_lock() {
-            Ok(writer) => writer,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(End::Later),
+                Played::Beyond => {
+                    let copied = key.to_vec();
+                    let live =
+                        self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
+                    let committed = self
+                        .commit(&mut writer, index_writes(&live.group), (0, 0), &[], Durability::Buffered)
+                        .await;
+                    self.write_state().lost |= committed.is_err();
+                    committed?;
+                    return Ok(End::Repaired);
+                }
+                Played::Commit => {
+                    let writes = index_writes(&play.group().iter().map(Into::into).collect::<Vec<_>>());
+                    self.write_state().frozen = true;
+                    // What a repair writes may get lost, together with everything that was not durable either.
+                    let committed = self.commit(&mut writer, writes, (0, 0), &[], Durability::Buffered).await;
+                    let mut state = self.write_state();
+                    state.frozen = false;
+                    // Whether the index has it is not known then.
+                    state.lost |= committed.is_err();
+                    committed?;
+                    play.committed();
+                }
+            }
         };
-        self.settle(&mut writer)?;
-        let repaired = self.counters.timed(|| self.adapt_in_transaction(&mut writer, key))?;
-        Ok(if repaired { End::Repaired } else { End::Nothing })
+        let digest = self.with_filter(|filter| filter.hasher().digest(key));
+        Ok(End::of(adaptation, self.with_filter(|filter| filter.contains_digest(digest))))
     }
 }

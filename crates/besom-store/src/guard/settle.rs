@@ -1,89 +1,209 @@
-//! What follows a commit, and the way back after one that failed.
+//! The ways back: what became of a commit that failed, homes that are settled, the filter again if it is of no use any more.
 
-use besom::Adaptive;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::atomic::Ordering;
 
-use super::rehearsal::Rehearsal;
-use super::{Finish, Guarded, Outcome, Writer};
+use besom::play::{Play, Settle, Step as Played};
+use besom::{Authority, Digest, Settled};
+
+use super::{Boxed, Outcome, Store, StoreFilter, Writer};
 use crate::StoreError;
-use crate::engine::{Engine, View};
+use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, Write};
+use crate::error::of_filter;
+use crate::record::{self, Entry, Position};
+use crate::wait::all;
 
-impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
-    /// The commit has been made: changes the filter.
-    pub(super) fn finish(&self, writer: &mut Writer<F>) {
-        let Some(doubt) = writer.doubt.take() else { return };
-        let mut state = self.write_state();
-        // What is given up is freed when the lock is.
-        let mut outgrown = None;
-        match doubt.finish {
-            Finish::Swap(filter) => outgrown = Some(std::mem::replace(&mut state.filter, filter)),
-            Finish::Rebuilt(filter) => {
-                outgrown = Some(std::mem::replace(&mut state.filter, filter));
-                state.lost = false;
+/// One key in doubt among so many makes the store build its filter again rather than settle every home.
+const REBUILD_SHARE: usize = 16;
+
+/// Homes that are settled one by one in any case, and keys that may be in doubt because they were written unread.
+const FEW: usize = 1024;
+
+/// Homes that are read at once.
+const AT_ONCE: usize = 64;
+
+impl<F: StoreFilter, E: Engine> Store<F, E> {
+    /// Finds out what became of a commit that failed, opens the database again if it asks for that, and brings filter and index
+    /// into step. Costs nothing if nothing has failed.
+    pub(crate) fn settle<'s>(&'s self, writer: &'s mut Writer) -> Boxed<'s, Outcome<(), E>> {
+        Box::pin(async move {
+            let lost_commits = self.resolve(writer).await?;
+            if self.read_state().lost {
+                self.build(writer).await?;
             }
-            Finish::Replay { op, key, evidence, made } => {
-                let mut rehearsal = Rehearsal::after(&evidence, &made);
-                // Nothing has changed the filter since the rehearsal, so only memory can be lacking now. The lists have the
-                // change and the filter has not; a key that is new stays among the doubts until the filter was built anew.
-                state.lost |= op.run(&mut state.filter, &key, &mut rehearsal).is_err();
+            match lost_commits {
+                0 => Ok(()),
+                commits => {
+                    self.counters.rolled_back.add(commits);
+                    Err(StoreError::RolledBack { commits })
+                }
             }
-        }
-        state.sequence = doubt.sequence;
-        state.thaw();
-        drop(state);
-        drop(outgrown);
+        })
     }
 
-    /// Finds out what became of a commit that failed, opens the database again if it asks for that, and builds the filter anew if
-    /// it is of no use any more. Costs nothing if nothing has failed.
-    pub(crate) fn settle(&self, writer: &mut Writer<F>) -> Outcome<(), E> {
-        if self.engine.is_broken() {
-            // What was not durable may be gone: keys that were removed may be back.
-            self.write_state().blind = true;
-            self.counters.reopenings.add(1);
-            self.counters.timed(|| self.engine.reopen()).map_err(StoreError::Engine)?;
-            crate::events::notice("the database was opened again after an error");
-        }
-        let (blind, lost, sequence) = {
-            let state = self.read_state();
-            (state.blind, state.lost, state.sequence)
-        };
-        if blind || writer.doubt.is_some() {
-            let now = self.counters.timed(|| self.engine.view()?.sequence()).map_err(StoreError::Engine)?;
-            self.compare(writer, sequence, now);
-        } else if !lost {
-            // A writer that panicked may have left this behind.
-            if self.read_state().frozen {
-                self.write_state().thaw();
+    /// Whether a write may go on without settling anything: nothing has failed, and keys in doubt, which were written unread, are few.
+    /// Growth needs to know all keys.
+    pub(super) fn is_calm(&self, writer: &Writer, more: usize) -> bool {
+        let state = self.read_state();
+        let few = state.doubts.len() <= FEW && state.filter.len() + more <= state.filter.capacity();
+        let waits = state.doubts.is_empty() || (few && !state.urgent);
+        waits && !(writer.unsure || state.lost || state.blind) && self.engine.health() == Health::Sound
+    }
+
+    /// The same, but builds no filter. How many commits the database has lost.
+    pub(crate) async fn resolve(&self, writer: &mut Writer) -> Outcome<u64, E> {
+        match self.engine.health() {
+            Health::Sound => {}
+            Health::Closed { fenced } => return Err(StoreError::Closed { fenced }),
+            Health::Broken => {
+                // What was not durable may be gone: keys that were removed may be back.
+                self.write_state().blind = true;
+                writer.unsure = true;
+                self.counters.reopenings.add(1);
+                self.counters.timed(self.engine.reopen()).await.map_err(StoreError::Engine)?;
+                writer.branch = record::draw_branch();
+                crate::events::notice("the database was opened again after an error");
             }
+        }
+        let (sound, blind) = {
+            let state = self.read_state();
+            (!state.lost && state.doubts.is_empty(), state.blind)
+        };
+        if sound && !blind && !writer.unsure && !writer.uncounted {
+            return Ok(0);
+        }
+        let lost_commits = if writer.unsure || blind { self.find_out(writer).await? } else { 0 };
+        self.settle_doubts().await?;
+        let counted = {
+            let state = self.read_state();
+            (!state.lost).then(|| state.filter.len() as u64)
+        };
+        // The filter has exactly what is stored now.
+        if let Some(keys) = counted.filter(|_| writer.uncounted) {
+            self.count(writer, keys);
+        }
+        Ok(lost_commits)
+    }
+
+    /// Compares the state that the database is in with the one that was acknowledged last. How many commits it has lost.
+    async fn find_out(&self, writer: &mut Writer) -> Outcome<u64, E> {
+        // What was on its way has arrived before this, or never will.
+        let header = Write { table: Table::State, key: Vec::new(), value: Some(self.header.encode()) };
+        let written = self.engine.write(vec![header], Durability::Buffered);
+        self.counters.timed(written).await.map_err(StoreError::Engine)?;
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let (position, entry) = last_entry::<E>(&view).await?;
+        let lost = writer.position.number.saturating_sub(position.number);
+        (writer.position, writer.keys, writer.unsure) = (position, entry.keys, false);
+        writer.uncounted = entry.uncounted;
+        writer.first_row = writer.first_row.min(position.number);
+        self.keys.store(entry.keys, Ordering::Release);
+        self.uncounted.store(entry.uncounted, Ordering::Release);
+        let mut state = self.write_state();
+        if lost > 0 {
+            (state.lost, writer.logged_from) = (true, None);
+        }
+        state.blind = state.lost;
+        Ok(lost)
+    }
+
+    /// Settles the homes of all keys in doubt.
+    async fn settle_doubts(&self) -> Outcome<(), E> {
+        let doubts: Vec<u64> = {
+            let mut state = self.write_state();
+            let many = state.doubts.len() > FEW && state.doubts.len() * REBUILD_SHARE > state.filter.len();
+            state.lost |= !state.doubts.is_empty() && (many || !F::HASH_ADDRESSED);
+            if state.lost {
+                return Ok(());
+            }
+            state.doubts.iter().map(|(hi, _)| *hi).collect()
+        };
+        if doubts.is_empty() {
             return Ok(());
         }
-        if self.read_state().lost { self.rebuild(writer) } else { Ok(()) }
-    }
-
-    /// The database is in the state that the filter stands for. A filter that is lost stands for nothing.
-    fn see(&self) {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        if !self.settle_homes(&doubts, &view).await? {
+            self.write_state().lost = true;
+            return Ok(());
+        }
         let mut state = self.write_state();
-        state.blind &= state.lost;
+        state.doubts.clear();
+        state.urgent = false;
+        Ok(())
     }
 
-    /// Compares the number that the database has with those of the filter and of the commit in doubt.
-    fn compare(&self, writer: &mut Writer<F>, sequence: u64, now: u64) {
-        match &writer.doubt {
-            Some(doubt) if doubt.sequence == now => {
-                self.finish(writer);
-                self.see();
+    /// There are so many keys.
+    pub(super) fn count(&self, writer: &mut Writer, keys: u64) {
+        (writer.keys, writer.uncounted) = (keys, false);
+        self.keys.store(keys, Ordering::Release);
+        self.uncounted.store(false, Ordering::Release);
+    }
+
+    /// Settles the homes of these hashes, which are sorted, with what a view has: it has everything, and nobody writes. `false`
+    /// if the filter is of no use, and has to be built.
+    pub(super) async fn settle_homes(&self, hashes: &[u64], view: &E::View) -> Outcome<bool, E> {
+        let mut homes: Vec<RangeInclusive<u64>> = Vec::new();
+        for &hi in hashes {
+            if homes.last().is_some_and(|range| range.contains(&hi)) {
+                continue;
             }
-            _ if now == sequence => {
-                writer.doubt = None;
-                self.write_state().thaw();
-                self.see();
+            let Some(range) = self.with_filter(|filter| filter.home(Digest { hi, lo: 0 })) else {
+                return Ok(false);
+            };
+            homes.push(range);
+        }
+        for some in homes.chunks(AT_ONCE) {
+            let mut settling: Vec<Boxed<'_, Outcome<bool, E>>> = Vec::with_capacity(some.len());
+            for range in some {
+                settling.push(Box::pin(self.settle_home(range.clone(), view)));
             }
-            _ => {
-                writer.doubt = None;
-                let mut state = self.write_state();
-                (state.lost, state.blind) = (true, true);
-                state.thaw();
+            for settled in all(settling).await {
+                if !settled? {
+                    return Ok(false);
+                }
+                self.counters.settled.add(1);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn settle_home(&self, range: RangeInclusive<u64>, view: &E::View) -> Outcome<bool, E> {
+        let settle = Settle { range: range.clone(), authority: Authority::Authoritative };
+        let mut play = Play::taking();
+        let mut needed = range;
+        loop {
+            if !self.fetch(view, needed, &mut play).await? {
+                return Ok(false);
+            }
+            let step = play.step(&mut self.write_state().filter, &settle);
+            match step.map_err(|error| of_filter(error, |never| match never {})) {
+                Ok(Played::Done(Settled::Agreed)) => return Ok(true),
+                Ok(Played::Done(_) | Played::Commit | Played::Beyond)
+                | Err(StoreError::Full(_) | StoreError::Inconsistent { .. }) => {
+                    return Ok(false);
+                }
+                Ok(Played::Needs(range)) => needed = range,
+                Err(error) => return Err(error),
             }
         }
     }
+}
+
+/// The state that a database is in.
+pub(super) async fn last_entry<E: Engine>(view: &E::View) -> Outcome<(Position, Entry), E> {
+    let entries = entries::<E>(view).await?;
+    Ok(entries.into_iter().next_back().unwrap_or((Position::ORIGIN, Entry::default())))
+}
+
+/// The rows of the last commits.
+pub(super) async fn entries<E: Engine>(view: &E::View) -> Outcome<Vec<(Position, Entry)>, E> {
+    let mut entries = Vec::new();
+    let visit = &mut |key: &[u8], row: &[u8]| {
+        if let (Some(number), Some(entry)) = (record::number(key), Entry::decode(row)) {
+            entries.push((Position { number, branch: entry.branch }, entry));
+        }
+        ControlFlow::Continue(())
+    };
+    view.scan(Table::State, KeyRange::default(), true, visit).await.map_err(StoreError::Engine)?;
+    Ok(entries)
 }

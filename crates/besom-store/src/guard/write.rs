@@ -1,19 +1,21 @@
-//! Writes: data and lists in one transaction, then the filter.
+//! Writes: new keys enter the filter, the database commits, removed keys leave the filter.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use besom::{Adaptive, AdaptiveError, Change, KeyHasher};
+use besom::format::Kind;
+use besom::play::{Insert, OwnedChange, Play, RemoveStored, Step as Played};
+use besom::{AdaptiveError, Digest, KeyHasher};
 
-use super::live::Live;
-use super::log::Log;
-use super::rehearsal::{Evidence, Lacking, Op, OwnedChange, Rehearsal};
-use super::{Doubt, Finish, Guarded, Outcome, Writer};
-use crate::StoreError;
-use crate::engine::{Engine, Transaction};
+use super::live::{MustRead, Unread};
+use super::{Boxed, Outcome, Store, StoreFilter, Writer};
+use crate::batch::Step;
+use crate::engine::{Durability, Engine, Table, Write};
 use crate::error::of_filter;
-
-/// Runs that a rehearsal may take before the operation is made on a copy of the filter instead.
-const TRIES: usize = 16;
+use crate::record::{self, Entry, Index, Position};
+use crate::wait::all;
+use crate::{Batch, Layout, StoreError, rows};
 
 /// Waiting repairs that a writer makes up for when it is done.
 const REPAIRS: usize = 8;
@@ -21,307 +23,587 @@ const REPAIRS: usize = 8;
 /// Commits that are written down between two snapshots.
 const MAX_LOGGED: u64 = 1 << 17;
 
-/// One change to the data.
-#[derive(Debug, Clone)]
-pub(crate) enum Step {
-    Insert(Vec<u8>, Vec<u8>),
-    Remove(Vec<u8>),
+/// Rows of commits that a commit deletes, at most.
+const TRIMMED: u64 = 16;
+
+/// Keys that enter the filter under one lock.
+const ENTERING: usize = 256;
+
+/// Keys that are looked up at once.
+const LOOKED_UP: usize = 64;
+
+/// The longest key: what every engine takes, with the hash in front, and a byte for the table.
+const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>() - 1;
+
+/// A change to one key.
+pub(super) struct Op {
+    pub(super) digest: Digest,
+    pub(super) key: Vec<u8>,
+    value: Option<Vec<u8>>,
 }
 
-/// What is done in memory once a transaction has been committed, and the keys that it inserts.
-struct Plan<F> {
-    finish: Finish<F>,
-    inserted: Vec<Box<[u8]>>,
+/// What the database has of a key that the filter accepts; `None` for one that it rejects.
+type Looked<V> = Option<Option<V>>;
+
+/// What a write does to the filter, as numbers of its operations.
+#[derive(Default)]
+struct Plan {
+    entering: Vec<usize>,
+    leaving: Vec<usize>,
+    /// Removals of keys that are not there.
+    idle: Vec<usize>,
+    /// Those of which it is not known whether the key is there.
+    unread: Vec<usize>,
 }
 
-impl<F: Adaptive + Clone, E: Engine> Guarded<F, E> {
-    /// Stores a value, and returns the one that was there.
-    pub(crate) fn insert(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<Option<Vec<u8>>, E> {
-        let done = self.write_one(&mut self.lock_writer(), Op::Insert, (key, value), durable);
-        self.repair_waiting(REPAIRS);
-        done
+impl<F: StoreFilter, E: Engine> Store<F, E> {
+    /// Stores a value, and returns the one that was there. Reads only if the filter says that the key may be there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed: the key has the old value or the new one. [`StoreError::Full`] without room
+    /// in the filter; nothing has changed.
+    pub async fn insert(&self, key: &[u8], value: &[u8]) -> Outcome<Option<E::Value>, E> {
+        self.insert_with(key, value, self.durability).await
     }
 
-    /// Removes a key, and returns its value.
-    pub(crate) fn remove(&self, key: &[u8], durable: bool) -> Outcome<Option<Vec<u8>>, E> {
-        // Its removal may be one of those that would not last.
-        let may_matter = self.may_have(key) || (durable && self.is_volatile());
-        if !may_matter {
-            return Ok(None);
-        }
-        let done = self.write_one(&mut self.lock_writer(), Op::Remove, (key, &[]), durable);
-        if let Ok(None) = done {
-            self.repair(key);
-        }
-        self.repair_waiting(REPAIRS);
-        done
-    }
-
-    /// Makes all changes in one transaction.
-    pub(crate) fn write(&self, steps: &[Step], durable: bool) -> Outcome<(), E> {
-        let done = self.write_all(&mut self.lock_writer(), steps, durable);
-        self.repair_waiting(REPAIRS);
-        done
-    }
-
-    fn write_one(
+    /// [`insert`](Self::insert) with another durability.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub async fn insert_with(
         &self,
-        writer: &mut Writer<F>,
-        op: Op,
-        (key, value): (&[u8], &[u8]),
-        durable: bool,
-    ) -> Outcome<Option<Vec<u8>>, E> {
-        self.settle(writer)?;
-        let mut transaction = self.begin()?;
-        let address = self.engine.is_merged().then(|| self.read_state().address_of(key)).flatten();
-        let old = self.counters.timed(|| match op {
-            Op::Remove => transaction.delete(key, address),
-            _ => transaction.put(key, value, address),
-        });
-        let old = old.map_err(StoreError::Engine)?;
-        match (op, &old) {
-            (Op::Remove, None) => {
-                drop(transaction);
-                if durable && self.is_volatile() {
-                    self.make_durable()?;
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Outcome<Option<E::Value>, E> {
+        let step = Step { key: key.to_vec(), value: Some(value.to_vec()) };
+        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
+    }
+
+    /// Removes a key, and returns its value. Waits for nothing if the filter rejects the key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed: the key is there or not.
+    pub async fn remove(&self, key: &[u8]) -> Outcome<Option<E::Value>, E> {
+        self.remove_with(key, self.durability).await
+    }
+
+    /// [`remove`](Self::remove) with another durability.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub async fn remove_with(&self, key: &[u8], durability: Durability) -> Outcome<Option<E::Value>, E> {
+        let step = Step { key: key.to_vec(), value: None };
+        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
+    }
+
+    /// Stores a value, and does not ask which one was there: nothing is read, and nothing but the commit is waited for.
+    ///
+    /// A key that may be there gets another item in the filter, and is in doubt until its home is read: when there are some
+    /// thousand of them, many at once, or when [`len`](Self::len), [`restore`](Self::restore) or a snapshot asks for it.
+    /// Repairs wait beside it. This is so with telescoping and extension filters, which can have more items than keys; with
+    /// others it reads as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub async fn put(&self, key: &[u8], value: &[u8]) -> Outcome<(), E> {
+        self.write_unread(Step { key: key.to_vec(), value: Some(value.to_vec()) }).await
+    }
+
+    /// Removes a key, and does not ask whether it is there; as [`put`](Self::put) stores one.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    pub async fn delete(&self, key: &[u8]) -> Outcome<(), E> {
+        self.write_unread(Step { key: key.to_vec(), value: None }).await
+    }
+
+    async fn write_unread(&self, step: Step) -> Outcome<(), E> {
+        let again = vec![step.clone()];
+        let unread = matches!(F::KIND, Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension);
+        match self.write_steps(vec![step], self.durability, unread).await {
+            // Of items that are too many, perhaps.
+            Err(StoreError::Full(_)) => {
+                self.restore().await?;
+                self.write_steps(again, self.durability, false).await.map(drop)
+            }
+            written => written.map(drop),
+        }
+    }
+
+    /// Makes all changes of a batch in one commit.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed: all changes were made or none. [`StoreError::Full`] if the filter has no room
+    /// for all of them; nothing has changed.
+    pub async fn write(&self, batch: &Batch) -> Outcome<(), E> {
+        self.write_with(batch, self.durability).await
+    }
+
+    /// [`write`](Self::write) with another durability.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub async fn write_with(&self, batch: &Batch, durability: Durability) -> Outcome<(), E> {
+        self.write_steps(batch.steps.clone(), durability, false).await.map(drop)
+    }
+
+    /// Makes sure that all writes that were acknowledged last.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Engine`] if the database failed.
+    pub async fn flush(&self) -> Outcome<(), E> {
+        let receipt = {
+            let mut writer = self.writer.lock().await;
+            self.settle(&mut writer).await?;
+            if !self.volatile.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            self.commit(&mut writer, Vec::new(), (0, 0), &[], Durability::Durable).await?
+        };
+        self.acknowledge(receipt).await
+    }
+
+    async fn write_steps(
+        &self,
+        steps: Vec<Step>,
+        durability: Durability,
+        unread: bool,
+    ) -> Outcome<Vec<Looked<E::Value>>, E> {
+        self.is_blind()?;
+        let ops = self.operations(steps)?;
+        let stamp = self.read_state().changes.stamp();
+        let mut looked = match unread {
+            true => ops.iter().map(|_| None).collect(),
+            false => self.look_ahead(&ops).await?,
+        };
+        let (receipt, idle) = {
+            let mut writer = self.writer.lock().await;
+            if !self.is_calm(&writer, ops.len()) {
+                self.settle(&mut writer).await?;
+            }
+            let plan = self.plan(&ops, &mut looked, stamp, unread).await?;
+            let durability = self.durability_of(&writer, durability);
+            let receipt = self.execute(&mut writer, &ops, &plan, durability).await?;
+            (receipt, plan.idle)
+        };
+        if let Some(receipt) = receipt {
+            self.acknowledge(receipt).await?;
+        }
+        for at in idle {
+            self.repair(&ops[at].key, ops[at].digest).await;
+        }
+        self.repair_waiting(REPAIRS).await;
+        if self.snapshots.is_due(self.counters.position.get()) {
+            self.snapshot_ended(self.snapshot().await);
+        }
+        Ok(looked)
+    }
+
+    /// Makes changes in one commit, for whoever holds the writer and knows what the keys have. There is a commit in any case.
+    pub(crate) async fn write_known(
+        &self,
+        writer: &mut Writer,
+        changes: Vec<(Step, Option<E::Value>)>,
+    ) -> Outcome<(), E> {
+        let (steps, before): (Vec<Step>, Vec<_>) = changes.into_iter().unzip();
+        let mut before: HashMap<Vec<u8>, _> = steps.iter().map(|step| step.key.clone()).zip(before).collect();
+        let (ops, stamp) = (self.operations(steps)?, self.read_state().changes.stamp());
+        let mut looked: Vec<_> = ops.iter().map(|op| before.remove(&op.key)).collect();
+        let plan = self.plan(&ops, &mut looked, stamp, false).await?;
+        let durability = self.durability_of(writer, self.durability);
+        let receipt = match self.execute(writer, &ops, &plan, durability).await? {
+            Some(receipt) => receipt,
+            None => self.commit(writer, Vec::new(), (0, 0), &[], durability).await?,
+        };
+        self.acknowledge(receipt).await?;
+        self.snapshots.is_due(writer.position.number);
+        Ok(())
+    }
+
+    /// The changes in the order of their rows, the last one of every key.
+    fn operations(&self, steps: Vec<Step>) -> Outcome<Vec<Op>, E> {
+        if let Some(step) = steps.iter().find(|step| step.key.len() > MAX_KEY) {
+            return Err(StoreError::KeyTooLong { len: step.key.len(), max: MAX_KEY });
+        }
+        let state = self.read_state();
+        let hasher = state.filter.hasher();
+        let op = |Step { key, value }: Step| Op { digest: hasher.digest(&key), key, value };
+        // The order of equal keys is kept, and of those that follow each other the last one stays.
+        let mut ops: Vec<Op> = steps.into_iter().rev().map(op).collect();
+        ops.sort_by(|one, two| (one.digest.hi, &one.key).cmp(&(two.digest.hi, &two.key)));
+        ops.dedup_by(|later, first| later.key == first.key);
+        Ok(ops)
+    }
+
+    /// Looks up the keys that the filter accepts, many at once.
+    async fn look_ahead(&self, ops: &[Op]) -> Outcome<Vec<Looked<E::Value>>, E> {
+        let mut looked: Vec<Looked<E::Value>> = ops.iter().map(|_| None).collect();
+        let accepted: Vec<usize> = {
+            let state = self.read_state();
+            (0..ops.len()).filter(|&at| state.accepts(ops[at].digest)).collect()
+        };
+        for some in accepted.chunks(LOOKED_UP) {
+            let mut look: Vec<Boxed<'_, Outcome<Option<E::Value>, E>>> = Vec::with_capacity(some.len());
+            for &at in some {
+                look.push(Box::pin(self.look_up(&ops[at].key, ops[at].digest)));
+            }
+            for (&at, found) in some.iter().zip(all(look).await) {
+                match found {
+                    Ok(found) => looked[at] = Some(found),
+                    // It is looked up again when the database was opened again.
+                    Err(_) if self.is_blind()? => {}
+                    Err(error) => return Err(error),
                 }
             }
-            // The filter has the key.
-            (Op::Insert, Some(_)) => self.commit_data(transaction, durable)?,
-            _ => self.commit_with(writer, transaction, durable, |guard, transaction, log| {
-                guard.plan(op, key, transaction, log)
-            })?,
         }
-        Ok(old)
+        Ok(looked)
     }
 
-    fn write_all(&self, writer: &mut Writer<F>, steps: &[Step], durable: bool) -> Outcome<(), E> {
-        if let [Step::Insert(key, value)] = steps {
-            return self.write_one(writer, Op::Insert, (key, value), durable).map(drop);
-        }
-        self.settle(writer)?;
-        let transaction = self.begin()?;
-        self.commit_with(writer, transaction, durable, |guard, transaction, log| {
-            guard.make_steps(steps, transaction, log)
-        })
-    }
-
-    /// Makes all changes, on a copy of the filter if there are any that concern it.
-    fn make_steps(
+    /// Finds out which keys are new and which go. Looks up again what has changed since it was looked up.
+    async fn plan(
         &self,
-        steps: &[Step],
-        transaction: &mut E::Transaction,
-        log: &mut Log,
-    ) -> Outcome<Option<Plan<F>>, E> {
-        let mut copy = self.read_state().filter.clone();
-        let (mut changed, mut inserted) = (false, Vec::new());
-        for step in steps {
-            let (op, key) = match step {
-                Step::Insert(key, _) => (Op::Insert, key),
-                Step::Remove(key) => (Op::Remove, key),
+        ops: &[Op],
+        looked: &mut [Looked<E::Value>],
+        stamp: u64,
+        unread: bool,
+    ) -> Outcome<Plan, E> {
+        let mut plan = Plan::default();
+        for (at, op) in ops.iter().enumerate() {
+            let hi = op.digest.hi;
+            let known = {
+                let state = self.read_state();
+                if !state.accepts(op.digest) {
+                    looked[at] = None;
+                }
+                !state.accepts(op.digest)
+                    || (looked[at].is_some() && state.changes.is_untouched(stamp, &(hi..=hi)))
             };
-            if op == Op::Remove && !copy.contains(&**key) {
+            if !known && unread {
+                plan.unread.push(at);
+                plan.entering.extend(op.value.is_some().then_some(at));
                 continue;
             }
-            let address = copy.address_of(copy.hasher().digest(key));
-            let old = self.counters.timed(|| match step {
-                Step::Insert(key, value) => transaction.put(key, value, address),
-                Step::Remove(key) => transaction.delete(key, address),
-            });
-            if old.map_err(StoreError::Engine)?.is_some() == (op == Op::Remove) {
-                self.run_live(&mut copy, op, key, transaction, log).map_err(|error| self.disagreed(error))?;
-                changed = true;
-                if op == Op::Insert {
-                    inserted.push(key.as_slice().into());
+            if !known {
+                looked[at] = Some(self.look_up(&op.key, op.digest).await?);
+            }
+            let stored = matches!(looked[at], Some(Some(_)));
+            match (stored, &op.value) {
+                (false, Some(_)) => plan.entering.push(at),
+                (true, None) => plan.leaving.push(at),
+                (false, None) => plan.idle.push(at),
+                (true, Some(_)) => {}
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Lets keys enter, commits, and lets keys leave. `None` if there was nothing to write.
+    async fn execute(
+        &self,
+        writer: &mut Writer,
+        ops: &[Op],
+        plan: &Plan,
+        durability: Durability,
+    ) -> Outcome<Option<E::Receipt>, E> {
+        if plan.idle.len() == ops.len() {
+            // A removal that was acknowledged before may be one of those that would not last.
+            let idle = durability == Durability::Buffered || !self.volatile.load(Ordering::Acquire);
+            return match idle {
+                true => Ok(None),
+                false => self.commit(writer, Vec::new(), (0, 0), &[], durability).await.map(Some),
+            };
+        }
+        let unread_removals = plan.unread.iter().filter(|&&at| ops[at].value.is_none());
+        let changed: Vec<usize> =
+            plan.entering.iter().chain(&plan.leaving).chain(unread_removals).copied().collect();
+        writer.uncounted |= !plan.unread.is_empty();
+        self.uncounted.store(writer.uncounted, Ordering::Release);
+        let hashes: Vec<u64> = changed.iter().map(|&at| ops[at].digest.hi).collect();
+        let mut begun = Begun::new(self, ops, changed);
+        let entering: Vec<&Op> = plan.entering.iter().map(|&at| &ops[at]).collect();
+        let group = match self.enter(&entering, &mut begun.entered).await {
+            Err(error) => return Err(self.disagreed(error)),
+            Ok(group) => group,
+        };
+        let mut writes = index_writes(&group);
+        self.add_rows(ops, plan, &mut writes);
+        begun.entered = true;
+        let keys = (plan.entering.len() as u64, plan.leaving.len() as u64);
+        let receipt = self.commit(writer, writes, keys, &hashes, durability).await?;
+        let leaving: Vec<&Op> = plan.leaving.iter().map(|&at| &ops[at]).collect();
+        let mut left_behind = self.leave(writer, &leaving).await;
+        let urgent = !left_behind.is_empty();
+        let unread = plan.unread.iter().map(|&at| (ops[at].digest.hi, ops[at].key.as_slice().into()));
+        left_behind.extend(unread);
+        begun.finish(left_behind, urgent);
+        Ok(Some(receipt))
+    }
+
+    /// The rows of all changes.
+    fn add_rows(&self, ops: &[Op], plan: &Plan, writes: &mut Vec<Write>) {
+        let mut idle = plan.idle.iter().peekable();
+        for (at, op) in ops.iter().enumerate() {
+            if idle.next_if_eq(&&at).is_some() {
+                continue;
+            }
+            let row = match self.header.layout {
+                Layout::Hashed => rows::row(op.digest.hi, &op.key),
+                Layout::Ordered => op.key.clone(),
+            };
+            writes.push(Write { table: Table::Data, key: row, value: op.value.clone() });
+        }
+        if self.header.index == Index::Hashes {
+            let row = |&at: &usize| rows::row(ops[at].digest.hi, &ops[at].key);
+            let write = |key, value| Write { table: Table::Index, key, value };
+            writes.extend(plan.entering.iter().map(|at| write(row(at), Some(Vec::new()))));
+            let unread_removals = plan.unread.iter().filter(|&&at| ops[at].value.is_none());
+            writes.extend(plan.leaving.iter().chain(unread_removals).map(|at| write(row(at), None)));
+        }
+    }
+
+    /// Puts new keys into the filter. The changes of the index, if the filter chooses its addresses.
+    async fn enter(&self, ops: &[&Op], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
+        if !F::HASH_ADDRESSED {
+            return self.enter_chosen(ops, entered).await;
+        }
+        let mut rest = ops;
+        while !rest.is_empty() {
+            let (count, failed) = self.enter_some(&rest[..rest.len().min(ENTERING)]);
+            *entered |= count > 0;
+            rest = &rest[count..];
+            match failed {
+                None => {}
+                // It grows, and reads for that.
+                Some(AdaptiveError::Remote(_)) => {
+                    *entered = true;
+                    self.enter_copy(&ops[..ops.len() - rest.len()], rest).await?;
+                    break;
+                }
+                Some(error) => return Err(of_filter(error, |_| StoreError::BrokenOff)),
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Puts new keys into the filter under one lock. How many, and what stopped it.
+    fn enter_some(&self, ops: &[&Op]) -> (usize, Option<AdaptiveError<MustRead>>) {
+        let mut state = self.write_state();
+        for (count, op) in ops.iter().enumerate() {
+            if let Err(error) = state.filter.insert_new(&op.key[..], &mut Unread) {
+                return (count, Some(error));
+            }
+        }
+        (ops.len(), None)
+    }
+
+    /// The same for a filter that chooses the addresses of its keys.
+    async fn enter_chosen(&self, ops: &[&Op], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let mut play = Play::taking();
+        for (at, op) in ops.iter().enumerate() {
+            loop {
+                let full = |filter: &F| filter.len() >= filter.capacity();
+                let step = {
+                    let mut state = self.write_state();
+                    // Growth reads everything.
+                    if full(&state.filter) {
+                        None
+                    } else {
+                        Some(play.step(&mut state.filter, &Insert(&op.key)))
+                    }
+                };
+                let fetched = match step {
+                    None => false,
+                    Some(step) => match step.map_err(|error| of_filter(error, |never| match never {}))? {
+                        Played::Done(_) => break,
+                        Played::Commit | Played::Beyond => false,
+                        Played::Needs(range) => self.fetch(&view, range, &mut play).await?,
+                    },
+                };
+                if !fetched {
+                    *entered = true;
+                    return self.enter_chosen_copy(play.take_group(), &ops[at..]).await;
+                }
+            }
+            *entered = true;
+        }
+        Ok(play.take_group())
+    }
+
+    /// Takes removed keys out of the filter, after their rows have gone. Those that it could not find, and that cost reads in vain
+    /// until their homes are settled.
+    async fn leave(&self, writer: &mut Writer, ops: &[&Op]) -> Vec<(u64, Box<[u8]>)> {
+        let (mut play, mut left_behind) = (Play::taking(), Vec::new());
+        for op in ops {
+            match self.leave_one(&mut play, &op.key).await {
+                Ok(true) => {}
+                outcome => {
+                    self.counters.failed_removals.add(1);
+                    left_behind.push((op.digest.hi, op.key.as_slice().into()));
+                    let error = outcome.err().unwrap_or(StoreError::Inconsistent { address: op.digest.hi });
+                    self.note("a removed key is left in the filter", error);
                 }
             }
         }
-        Ok(changed.then_some(Plan { finish: Finish::Swap(copy), inserted }))
+        if !F::HASH_ADDRESSED {
+            let writes = index_writes(&play.take_group());
+            // Not the caller's: his removal has been made. Pairs that are left behind are debris.
+            if let Err(error) = self.commit(writer, writes, (0, 0), &[], Durability::Buffered).await {
+                self.write_state().lost = true;
+                self.note("the index could not follow a removal", error);
+            }
+        }
+        left_behind
     }
 
-    /// An operation on a filter that nobody else sees, in a transaction.
-    pub(super) fn run_live(
+    async fn leave_one(&self, play: &mut Play, key: &[u8]) -> Outcome<bool, E> {
+        let mut view = None;
+        loop {
+            let step = play.step(&mut self.write_state().filter, &RemoveStored(key));
+            match step.map_err(|error| of_filter(error, |never| match never {}))? {
+                Played::Done(done) => return Ok(done),
+                Played::Commit | Played::Beyond => return Ok(false),
+                Played::Needs(range) => {
+                    let view = match &mut view {
+                        Some(view) => view,
+                        none => none.insert(self.engine.view().map_err(StoreError::Engine)?),
+                    };
+                    if !self.fetch(view, range.clone(), play).await? {
+                        return Err(StoreError::Inconsistent { address: *range.start() });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes a commit of these rows, and of its own.
+    pub(super) async fn commit(
         &self,
-        filter: &mut F,
-        op: Op,
-        key: &[u8],
-        transaction: &mut E::Transaction,
-        log: &mut Log,
-    ) -> Outcome<bool, E> {
-        log.op(op, key);
-        self.counters.remote_writes.add(1);
-        let done = self.counters.timed(|| op.run(filter, key, &mut Live { transaction, log }));
-        match done.map_err(|error| of_filter(error, StoreError::Engine))? {
-            // The data had the key that is to be removed.
-            false if op == Op::Remove => Err(StoreError::Inconsistent { address: 0 }),
-            done => Ok(done),
+        writer: &mut Writer,
+        mut writes: Vec<Write>,
+        (inserted, removed): (u64, u64),
+        hashes: &[u64],
+        durability: Durability,
+    ) -> Outcome<E::Receipt, E> {
+        let position = Position { number: writer.position.number + 1, branch: writer.branch };
+        let keys = (writer.keys + inserted).saturating_sub(removed);
+        if writer.logged_from.is_some_and(|from| position.number - from > MAX_LOGGED) {
+            writer.logged_from = None;
         }
-    }
-
-    /// A repair that changes lists. Whether it changed the filter.
-    pub(super) fn adapt_in_transaction(&self, writer: &mut Writer<F>, key: &[u8]) -> Outcome<bool, E> {
-        let transaction = self.begin()?;
-        let before = self.read_state().filter.contains(key);
-        // What a repair writes may get lost, together with everything that was not durable either.
-        self.commit_with(writer, transaction, false, |guard, transaction, log| {
-            guard.plan(Op::Adapt, key, transaction, log)
-        })?;
-        Ok(before && !self.read_state().filter.contains(key))
-    }
-
-    pub(super) fn begin(&self) -> Outcome<E::Transaction, E> {
-        self.counters.timed(|| self.engine.begin()).map_err(StoreError::Engine)
-    }
-
-    /// Commits a change of data that does not concern the filter.
-    fn commit_data(&self, transaction: E::Transaction, durable: bool) -> Outcome<(), E> {
-        self.commit_transaction(transaction, durable).map_err(StoreError::Engine)
-    }
-
-    fn commit_transaction(&self, transaction: E::Transaction, durable: bool) -> Result<(), E::Error> {
-        self.counters.commits.add(1);
-        if !durable {
-            self.volatile.store(true, Ordering::Release);
-        }
-        self.counters.timed(|| transaction.commit(durable))?;
-        if durable {
-            self.volatile.store(false, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Makes sure that everything so far is durable, with a commit that changes nothing.
-    pub(super) fn make_durable(&self) -> Outcome<(), E> {
-        let mut transaction = self.begin()?;
-        transaction.set_sequence(self.read_state().sequence, None).map_err(StoreError::Engine)?;
-        self.commit_data(transaction, true)
-    }
-
-    /// Forgets what was written down up to a commit.
-    pub(super) fn trim_log(&self, until: u64) -> Outcome<(), E> {
-        let mut transaction = self.begin()?;
-        transaction.trim_log(until).map_err(StoreError::Engine)?;
-        self.commit_data(transaction, false)
-    }
-
-    /// Lets `plan` work in a transaction, commits it, and changes the filter.
-    fn commit_with(
-        &self,
-        writer: &mut Writer<F>,
-        mut transaction: E::Transaction,
-        durable: bool,
-        plan: impl FnOnce(&Self, &mut E::Transaction, &mut Log) -> Outcome<Option<Plan<F>>, E>,
-    ) -> Outcome<(), E> {
-        // Nothing else changes the filter between the plan and the commit.
-        self.write_state().frozen = true;
-        let mut log = Log::default();
-        let planned = plan(self, &mut transaction, &mut log).and_then(|plan| {
-            let Some(plan) = plan else { return Ok(None) };
-            let sequence = self.read_state().sequence + 1;
-            let log = log.finish().filter(|_| writer.logged.is_some_and(|logged| logged < MAX_LOGGED));
-            writer.logged = writer.logged.map(|logged| logged + 1);
-            transaction.set_sequence(sequence, log).map_err(StoreError::Engine)?;
-            Ok(Some((Doubt { sequence, finish: plan.finish }, plan.inserted)))
+        let hashes = writer.logged_from.map(|_| hashes.to_vec());
+        let entry = Entry { branch: position.branch, keys, uncounted: writer.uncounted, hashes };
+        writes.push(Write {
+            table: Table::State,
+            key: record::key_of(position.number),
+            value: Some(entry.encode()),
         });
-        match planned {
-            Ok(Some((doubt, inserted))) => self.commit(writer, transaction, doubt, inserted, durable),
-            Ok(None) => {
-                self.write_state().thaw();
-                self.commit_data(transaction, durable)
-            }
+        // The rows before the snapshot's, or before this one, have served.
+        let needed = writer.logged_from.unwrap_or(position.number);
+        let trimmed = needed.min(writer.first_row + TRIMMED);
+        for number in writer.first_row..trimmed {
+            writes.push(Write { table: Table::State, key: record::key_of(number), value: None });
+        }
+        writes.sort_by(|one, two| (one.table, &one.key).cmp(&(two.table, &two.key)));
+        self.counters.commits.add(1);
+        // From here on nobody knows, until the commit has returned: after an error, a panic or a dropped future the next one
+        // finds out.
+        writer.unsure = true;
+        self.volatile.fetch_or(durability == Durability::Buffered, Ordering::AcqRel);
+        let receipt = match self.counters.timed(self.engine.write(writes, durability)).await {
+            Ok(receipt) => receipt,
             Err(error) => {
-                self.write_state().thaw();
-                Err(error)
+                self.counters.commits_in_doubt.add(1);
+                crate::events::failure("a commit failed, and was made or not", &error);
+                return Err(self.failed(error));
             }
+        };
+        (writer.unsure, writer.position, writer.keys, writer.first_row) = (false, position, keys, trimmed);
+        writer.buffered += 1;
+        if durability == Durability::Durable {
+            (writer.buffered, writer.durable_at) = (0, Instant::now());
         }
+        self.volatile.fetch_and(durability == Durability::Buffered, Ordering::AcqRel);
+        self.keys.store(keys, Ordering::Release);
+        self.counters.position.set(position.number);
+        Ok(receipt)
     }
 
-    /// Commits a transaction that the filter follows. The keys that it inserts may be in the store and not in the filter in between.
-    pub(super) fn commit(
-        &self,
-        writer: &mut Writer<F>,
-        transaction: E::Transaction,
-        doubt: Doubt<F>,
-        inserted: Vec<Box<[u8]>>,
-        durable: bool,
-    ) -> Outcome<(), E> {
-        self.write_state().doubts.extend(inserted);
-        // From here on nobody knows, until the commit has returned: after an error or a panic the next one finds out.
-        writer.doubt = Some(doubt);
-        if let Err(error) = self.commit_transaction(transaction, durable) {
-            self.counters.commits_in_doubt.add(1);
-            crate::events::failure("a commit failed, and was made or not", &error);
-            return Err(StoreError::Engine(error));
-        }
-        self.finish(writer);
-        Ok(())
+    /// Every so many commits, or after some time, one is durable, if that was asked for.
+    fn durability_of(&self, writer: &Writer, asked: Durability) -> Durability {
+        let due =
+            writer.buffered + 1 >= self.durable_every || writer.durable_at.elapsed() >= self.durable_within;
+        if due { Durability::Durable } else { asked }
     }
 
-    /// Rehearses an operation and makes its changes in the transaction; or makes it on a copy, if it needs all lists. `None` if
-    /// there is nothing to do.
-    fn plan(
-        &self,
-        op: Op,
-        key: &[u8],
-        transaction: &mut E::Transaction,
-        log: &mut Log,
-    ) -> Outcome<Option<Plan<F>>, E> {
-        let inserted = if op == Op::Insert { vec![key.into()] } else { Vec::new() };
-        let mut evidence = Evidence::default();
-        let full = op == Op::Insert && self.with_filter(|filter| filter.len() >= filter.capacity());
-        for _ in 0..if full { 0 } else { TRIES } {
-            let mut rehearsal = Rehearsal::of(&evidence);
-            let lacking = op.run(&mut self.write_state().filter, key, &mut rehearsal);
-            let made = std::mem::take(&mut rehearsal.group);
-            match lacking {
-                // The data had the key that is to be removed.
-                Ok(false) if op == Op::Remove => {
-                    return Err(self.disagreed(StoreError::Inconsistent { address: 0 }));
-                }
-                Ok(_) => return Ok(None),
-                Err(AdaptiveError::Remote(Lacking::List(address))) => {
-                    self.counters.remote_reads.add(1);
-                    let read = |visit: &mut dyn FnMut(&[u8])| transaction.list(address, visit);
-                    self.counters.timed(|| evidence.fetch(address, read)).map_err(StoreError::Engine)?;
-                }
-                Err(AdaptiveError::Remote(Lacking::Group)) => {
-                    self.make(op, key, &made, transaction, log)?;
-                    let finish = Finish::Replay { op, key: key.into(), evidence, made };
-                    return Ok(Some(Plan { finish, inserted }));
-                }
-                Err(AdaptiveError::Remote(Lacking::Everything)) => break,
-                Err(error) => {
-                    return Err(self.disagreed(of_filter(error, |_| StoreError::Inconsistent { address: 0 })));
-                }
-            }
-        }
-        let mut copy = self.read_state().filter.clone();
-        let done =
-            self.run_live(&mut copy, op, key, transaction, log).map_err(|error| self.disagreed(error))?;
-        Ok(done.then_some(Plan { finish: Finish::Swap(copy), inserted }))
+    /// Waits until a write lasts.
+    pub(crate) async fn acknowledge(&self, receipt: E::Receipt) -> Outcome<(), E> {
+        self.counters.timed(self.engine.acknowledge(receipt)).await.map_err(|error| self.failed(error))
     }
 
-    /// Makes the changes of an operation in the transaction.
-    fn make(
-        &self,
-        op: Op,
-        key: &[u8],
-        made: &[OwnedChange],
-        transaction: &mut E::Transaction,
-        log: &mut Log,
-    ) -> Outcome<(), E> {
-        let changes: Vec<Change<'_>> = made.iter().map(OwnedChange::borrowed).collect();
-        log.op(op, key);
-        log.changes(&changes);
-        self.counters.remote_writes.add(1);
-        self.counters.timed(|| transaction.apply(&changes)).map_err(StoreError::Engine)
-    }
-
-    /// Remembers that filter and lists disagree.
-    fn disagreed(&self, error: StoreError<E::Error>) -> StoreError<E::Error> {
+    /// Remembers that filter and index disagree.
+    pub(super) fn disagreed(&self, error: StoreError<E::Error>) -> StoreError<E::Error> {
         if let StoreError::Inconsistent { .. } = error {
             self.write_state().lost = true;
         }
         error
+    }
+}
+
+/// The rows of changes to the index.
+pub(super) fn index_writes(group: &[OwnedChange]) -> Vec<Write> {
+    let mut last = std::collections::BTreeMap::new();
+    for change in group {
+        last.insert(rows::row(change.address, &change.key), change.inserts);
+    }
+    let write =
+        |(key, inserts): (Vec<u8>, bool)| Write { table: Table::Index, key, value: inserts.then(Vec::new) };
+    last.into_iter().map(write).collect()
+}
+
+/// A write that is active. Dropped before it is finished, it leaves its keys in doubt.
+struct Begun<'s, F: StoreFilter, E: Engine> {
+    store: &'s Store<F, E>,
+    ops: &'s [Op],
+    changed: Vec<usize>,
+    /// Whether a key may have entered the filter, or a row the database.
+    entered: bool,
+}
+
+impl<'s, F: StoreFilter, E: Engine> Begun<'s, F, E> {
+    fn new(store: &'s Store<F, E>, ops: &'s [Op], changed: Vec<usize>) -> Self {
+        let hashes = changed.iter().map(|&at| ops[at].digest.hi).collect();
+        store.write_state().changes.begin(hashes);
+        Self { store, ops, changed, entered: false }
+    }
+
+    /// All is done, but for these keys.
+    fn finish(mut self, left_behind: Vec<(u64, Box<[u8]>)>, urgent: bool) {
+        self.entered = false;
+        let mut state = self.store.write_state();
+        state.doubts.extend(left_behind);
+        state.urgent |= urgent;
+    }
+}
+
+impl<F: StoreFilter, E: Engine> Drop for Begun<'_, F, E> {
+    fn drop(&mut self) {
+        let mut state = self.store.write_state();
+        if self.entered {
+            let doubt = |&at: &usize| (self.ops[at].digest.hi, self.ops[at].key.as_slice().into());
+            state.doubts.extend(self.changed.iter().map(doubt));
+            state.urgent = true;
+            state.lost |= !F::HASH_ADDRESSED;
+        }
+        state.changes.end();
     }
 }

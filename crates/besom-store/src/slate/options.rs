@@ -1,4 +1,4 @@
-//! What whoever opens a store may choose.
+//! What can be chosen when a store on object storage is opened.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -7,26 +7,15 @@ use std::sync::Arc;
 use slatedb::config::{DbReaderOptions, Settings};
 use slatedb::db_cache::DbCache;
 
-/// When a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Durability {
-    /// When it is in the bucket: after SlateDB's flush interval, or the next [`flush`](super::SlateStore::flush).
-    #[default]
-    Awaited,
-    /// When it is in memory. [`flush`](super::SlateStore::flush) awaits all that came before; a crash loses what came behind
-    /// the last flush, never parts of a write.
-    Buffered,
-}
+use crate::Options;
 
 /// How a [`SlateStore`](super::SlateStore) or a [`SlateReader`](super::SlateReader) is opened.
 ///
 /// ```
-/// use besom_store::slate::{Durability, SlateOptions};
+/// use besom_store::slate::SlateOptions;
+/// use besom_store::{Durability, Options};
 ///
-/// let options = SlateOptions::new()
-///     .durability(Durability::Buffered)
-///     .on_progress(|keys| eprintln!("{keys} keys read"));
+/// let options = SlateOptions::new().store(Options::new().durability(Durability::Buffered)).max_retries(3);
 /// # drop(options);
 /// ```
 #[derive(Clone)]
@@ -34,24 +23,48 @@ pub struct SlateOptions {
     pub(super) settings: Settings,
     pub(super) reader: DbReaderOptions,
     pub(super) cache: Option<(Arc<dyn DbCache>, u64)>,
-    pub(super) durability: Durability,
     pub(super) keep: usize,
-    pub(super) progress: Option<Progress>,
+    pub(super) store: Options,
 }
 
-pub(super) type Progress = Arc<dyn Fn(u64) + Send + Sync>;
+/// How often SlateDB repeats a request that failed: for some eight seconds.
+const RETRIES: u32 = 10;
 
 impl SlateOptions {
-    /// SlateDB's settings, with room for the tables that snapshots add at level 0.
+    /// SlateDB's settings, with room for the tables that snapshots add at level 0, and a bound on how often a request to the
+    /// bucket is repeated: SlateDB alone repeats it for ever, and whoever waits for it waits for ever.
     #[must_use]
     pub fn new() -> Self {
         // Every snapshot adds a table. With the 8 of the default writers were seen to wait for seconds.
-        let settings = Settings { l0_max_ssts: 64, l0_max_ssts_per_key: 64, ..Settings::default() };
-        let (reader, durability) = (DbReaderOptions::default(), Durability::Awaited);
-        Self { settings, reader, cache: None, durability, keep: 2, progress: None }
+        let settings = Settings {
+            l0_max_ssts: 64,
+            l0_max_ssts_per_key: 64,
+            object_store_max_retries: Some(RETRIES),
+            ..Settings::default()
+        };
+        let reader =
+            DbReaderOptions { object_store_max_retries: Some(RETRIES), ..DbReaderOptions::default() };
+        Self { settings, reader, cache: None, keep: 2, store: Options::new() }
     }
 
-    /// SlateDB's own settings. A bucket that cannot replace an object on a condition (a local directory, say) needs
+    /// What can be chosen for every store: layout, durability, who hears of progress.
+    #[must_use]
+    pub fn store(mut self, options: Options) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// How often a request to the bucket is repeated before it fails, 10 times unless this says otherwise: after a tenth of a
+    /// second, then twice as long each time up to a second. An operation that fails so names the bucket's error; the next one
+    /// opens the database again.
+    #[must_use]
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        (self.settings.object_store_max_retries, self.reader.object_store_max_retries) =
+            (Some(retries), Some(retries));
+        self
+    }
+
+    /// SlateDB's own settings, all of them. A bucket that cannot replace an object on a condition (a local directory, say) needs
     /// `boundary_files_enabled = false` in those of the garbage collector.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -59,7 +72,7 @@ impl SlateOptions {
         self
     }
 
-    /// SlateDB's settings for readers.
+    /// SlateDB's settings for readers, all of them.
     #[must_use]
     pub fn reader_settings(mut self, settings: DbReaderOptions) -> Self {
         self.reader = settings;
@@ -74,25 +87,11 @@ impl SlateOptions {
         self
     }
 
-    /// When writes are acknowledged; [`Durability::Awaited`] unless this says otherwise.
-    #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
-        self.durability = durability;
-        self
-    }
-
     /// How many snapshots stay in the bucket, each with the tables that it refers to; 2 unless this says otherwise. A reader
     /// whose snapshot is gone gets errors until it [follows](super::SlateReader::refresh).
     #[must_use]
     pub fn keep(mut self, snapshots: NonZeroUsize) -> Self {
         self.keep = snapshots.get();
-        self
-    }
-
-    /// Calls this with the number of keys read so far, every few thousand keys, while a filter is built from a scan.
-    #[must_use]
-    pub fn on_progress(mut self, progress: impl Fn(u64) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Arc::new(progress));
         self
     }
 }
@@ -105,12 +104,12 @@ impl Default for SlateOptions {
 
 impl fmt::Debug for SlateOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { settings, reader, durability, keep, .. } = self;
+        let Self { settings, reader, keep, store, .. } = self;
         f.debug_struct("SlateOptions")
             .field("settings", settings)
             .field("reader", reader)
-            .field("durability", durability)
             .field("keep", keep)
+            .field("store", store)
             .finish_non_exhaustive()
     }
 }

@@ -7,19 +7,21 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use besom::Adaptation;
+use besom::play::{Adapt, Play, Step};
+use besom::{Adaptation, Digest, KeyHasher};
 use slatedb::bytes::Bytes;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode};
 
-use super::metrics::{Counters, raise};
-use super::replay::{Replay, Step};
-use super::rows::{self, Append, Position, State};
-use super::shared::SlateFilter;
+use super::engine::{SlateView, row_range};
 use super::snapshot::{self, Name};
-use super::store::{Rows, data_range};
-use super::{SlateError, SlateMetrics, SlateOptions};
+use super::store::{Rows, data_range, failed};
+use super::{SlateError, SlateFailure, SlateOptions};
+use crate::engine::{KeyRange, Table, View as _};
+use crate::metrics::Counters;
+use crate::record::{self, Entry, Header, Index};
+use crate::{Layout, Metrics, Position, StoreError, StoreFilter, rows};
 
 /// How often a reader looks again if a snapshot was cleared out while it was being opened.
 const ATTEMPTS: usize = 4;
@@ -29,8 +31,8 @@ const ATTEMPTS: usize = 4;
 ///
 /// It sees the database as it was when the writer [published](super::SlateStore::publish) a snapshot, and moves on to newer
 /// snapshots with [`refresh`](Self::refresh). It never rejects a key that its view of the database holds. It writes nothing:
-/// it repairs its own filter from the lists of its view, for as long as it stays on this view. Filters whose repairs
-/// have to be written (all but telescoping, extension and whitelist ones) stay as they are.
+/// it repairs its own filter from the rows of its view, for as long as it stays on this view. Filters whose repairs
+/// have to be written (broom and cuckoo filters) stay as they are.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -41,8 +43,8 @@ const ATTEMPTS: usize = 4;
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
 /// # runtime.block_on(async {
 /// let bucket = Arc::new(InMemory::new());
-/// let filter: TelescopingFilter = TelescopingFilter::builder().capacity(1000).growable().build()?;
-/// let store = SlateStore::open("ages", bucket.clone(), filter, SlateOptions::new()).await?;
+/// let make = |keys: usize, seed| TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).growable().build();
+/// let store = SlateStore::open("ages", bucket.clone(), make, SlateOptions::new()).await?;
 /// store.insert(b"Ada", b"36").await?;
 /// store.publish().await?;
 ///
@@ -65,7 +67,8 @@ pub struct SlateReader<F> {
 
 /// A state of the database, and the filter that belongs to it.
 struct View<F> {
-    db: DbReader,
+    db: SlateView<DbReader>,
+    header: Header,
     filter: RwLock<F>,
     name: Name,
     since: Instant,
@@ -77,7 +80,7 @@ impl<F> std::fmt::Debug for SlateReader<F> {
     }
 }
 
-impl<F: SlateFilter> SlateReader<F> {
+impl<F: StoreFilter> SlateReader<F> {
     /// Opens the newest snapshot of the database at this path of the bucket.
     ///
     /// # Errors
@@ -91,10 +94,10 @@ impl<F: SlateFilter> SlateReader<F> {
     ) -> Result<Self, SlateError> {
         let path = path.into();
         let Some(view) = newest_view(&bucket, &path, &options, None).await? else {
-            return Err(SlateError::NoSnapshot { path: path.to_string() });
+            return Err(StoreError::Engine(SlateFailure::NoSnapshot { path: path.to_string() }));
         };
         let (view, following) = (RwLock::new(Arc::new(view)), tokio::sync::Mutex::default());
-        Ok(Self { bucket, path, options, view, following, counters: Counters::new() })
+        Ok(Self { bucket, path, options, view, following, counters: Counters::default() })
     }
 
     fn view(&self) -> Arc<View<F>> {
@@ -107,50 +110,68 @@ impl<F: SlateFilter> SlateReader<F> {
     }
 
     /// Whether the key may be stored, by the filter's word alone. `false` is certain, for the view of this moment.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.view().contains(key)
+    pub fn may_contain_key(&self, key: &[u8]) -> bool {
+        self.view().accepted(key).is_some()
     }
 
     /// The value of a key. Awaits nothing if the filter rejects the key.
     ///
     /// # Errors
     ///
-    /// [`SlateError::Engine`] if the database failed, or the snapshot of this view was cleared out:
+    /// [`StoreError::Engine`] if the database failed, or the snapshot of this view was cleared out:
     /// [`refresh`](Self::refresh) then.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, SlateError> {
         let view = self.view();
-        if !view.contains(key) {
-            raise(&self.counters.reads_avoided);
+        let Some(digest) = view.accepted(key) else {
+            self.counters.reads_avoided.add(1);
             return Ok(None);
-        }
-        let start = Instant::now();
-        let found = view.db.get(rows::data(key)).await;
-        self.counters
-            .store_nanos
-            .fetch_add(start.elapsed().as_nanos() as u64, std::sync::atomic::Ordering::Relaxed);
-        let found = found?;
+        };
+        let found = match view.header.layout {
+            Layout::Hashed => self.counters.timed(view.db.get(Table::Data, &rows::row(digest.hi, key))).await,
+            Layout::Ordered => self.counters.timed(view.db.get(Table::Data, key)).await,
+        };
+        let found = found.map_err(StoreError::Engine)?;
         match found {
-            Some(_) => raise(&self.counters.true_positives),
-            None => self.repair(&view, key).await,
+            Some(_) => self.counters.true_positives.add(1),
+            None => {
+                self.counters.false_positive(key);
+                match self.repair(&view, key, digest).await {
+                    Ok(Some(true)) => self.counters.adaptations.add(1),
+                    Ok(Some(false)) if view.accepted(key).is_some() => self.counters.denied.add(1),
+                    Ok(Some(false)) => {}
+                    Ok(None) | Err(_) => self.counters.failed_adaptations.add(1),
+                }
+            }
         }
         Ok(found)
     }
 
-    /// Repairs a false positive in memory.
-    async fn repair(&self, view: &View<F>, key: &[u8]) {
-        self.counters.false_positive(view.filter_read(|filter| filter.digest(key).hi));
-        // What would have to be written is planned, and left at that.
-        let mut replay = Replay::planning();
-        let adapt = |replay: &mut Replay| view.filter_write(|filter| filter.adapt(key, replay));
-        let step = replay.drive(&view.db, view.name.generation, adapt).await;
-        self.counters.remote_reads.fetch_add(replay.fetched(), std::sync::atomic::Ordering::Relaxed);
-        match step {
-            Ok(Step::Done(Adaptation::NotFalsePositive)) if !view.contains(key) => {}
-            Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => {
-                raise(&self.counters.denied);
+    /// Repairs a false positive in memory. Whether there was one; `None` if the repair would have to be written.
+    async fn repair(&self, view: &View<F>, key: &[u8], digest: Digest) -> Result<Option<bool>, SlateFailure> {
+        let mut play = Play::new();
+        let mut needed = view.filter_read(|filter| filter.home(digest));
+        loop {
+            if let Some(range) = needed.take() {
+                self.counters.remote_reads.add(1);
+                let evidence = play.evidence();
+                let visit = &mut |row: &[u8], _: &[u8]| {
+                    if let Some((address, key)) = rows::parts(row) {
+                        evidence.add(address, key);
+                    }
+                    std::ops::ControlFlow::Continue(())
+                };
+                let table = if view.header.index == Index::None { Table::Data } else { Table::Index };
+                self.counters.timed(view.db.scan(table, rows::rows(&range), false, visit)).await?;
+                play.evidence().know(range);
             }
-            Ok(Step::Done(_)) => raise(&self.counters.adaptations),
-            Ok(Step::Planned | Step::Scan) | Err(_) => raise(&self.counters.failed_adaptations),
+            match view.filter_write(|filter| play.step(filter, &Adapt(key))) {
+                Ok(Step::Needs(range)) => needed = Some(range),
+                Ok(Step::Done(Adaptation::NotFalsePositive | Adaptation::Unfixable)) => {
+                    return Ok(Some(false));
+                }
+                Ok(Step::Done(_)) => return Ok(Some(true)),
+                Ok(Step::Commit | Step::Beyond) | Err(_) => return Ok(None),
+            }
         }
     }
 
@@ -168,7 +189,7 @@ impl<F: SlateFilter> SlateReader<F> {
         };
         // Queries that are under way keep the old view until they are done.
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
-        raise(&self.counters.snapshots);
+        self.counters.snapshots.add(1);
         Ok(true)
     }
 
@@ -183,44 +204,59 @@ impl<F: SlateFilter> SlateReader<F> {
         }
     }
 
-    /// All keys and values of this view, in the order of the keys.
+    /// All keys and values of this view, in the order of their rows.
     ///
     /// # Errors
     ///
-    /// [`SlateError::Engine`] if the database failed.
+    /// [`StoreError::Engine`] if the database failed.
     pub async fn iter(&self) -> Result<Rows, SlateError> {
-        self.range::<&[u8]>(..).await
+        self.rows(row_range(Table::Data, &KeyRange::default())).await
     }
 
     /// The keys of this view in a range, with their values, in their order.
     ///
     /// # Errors
     ///
-    /// [`SlateError::Engine`] if the database failed.
+    /// [`StoreError::NotOrdered`] in the hashed layout, [`StoreError::Engine`] if the database failed.
     pub async fn range<K: AsRef<[u8]>>(
         &self,
         range: impl std::ops::RangeBounds<K>,
     ) -> Result<Rows, SlateError> {
-        let Some(range) = data_range(&range) else { return Ok(Rows(None)) };
-        Ok(Rows(Some(self.view().db.scan(range).await?)))
+        if self.view().header.layout != Layout::Ordered {
+            return Err(StoreError::NotOrdered);
+        }
+        self.rows(data_range(&range)).await
+    }
+
+    async fn rows(&self, range: std::ops::Range<Bytes>) -> Result<Rows, SlateError> {
+        let view = self.view();
+        let found = match range.is_empty() {
+            true => None,
+            false => Some(view.db.0.scan(range).await.map_err(failed)?),
+        };
+        Ok(Rows { found, layout: view.header.layout })
     }
 
     /// What was counted since this reader was opened, and how its filter is now.
-    pub fn metrics(&self) -> SlateMetrics {
+    pub fn metrics(&self) -> Metrics {
         let view = self.view();
-        let (keys, bits_per_key) = view.filter_read(|filter| (filter.len(), filter.stats().bits_per_key()));
-        SlateMetrics {
-            keys,
-            bits_per_key,
+        let stats = view.filter_read(|filter| filter.stats());
+        Metrics {
+            keys: stats.items as u64,
+            bits_per_key: stats.bits_per_key(),
             snapshot_age: Some(view.since.elapsed()),
             ..self.counters.metrics()
         }
     }
 }
 
-impl<F: SlateFilter> View<F> {
-    fn contains(&self, key: &[u8]) -> bool {
-        self.filter_read(|filter| filter.contains(key))
+impl<F: StoreFilter> View<F> {
+    /// The digest of a key that the filter accepts.
+    fn accepted(&self, key: &[u8]) -> Option<Digest> {
+        self.filter_read(|filter| {
+            let digest = filter.hasher().digest(key);
+            filter.contains_digest(digest).then_some(digest)
+        })
     }
 
     fn filter_read<T>(&self, ask: impl FnOnce(&F) -> T) -> T {
@@ -233,7 +269,7 @@ impl<F: SlateFilter> View<F> {
 }
 
 /// The newest snapshot as a view, if there is one newer than `current`.
-async fn newest_view<F: SlateFilter>(
+async fn newest_view<F: StoreFilter>(
     bucket: &Arc<dyn ObjectStore>,
     path: &Path,
     options: &SlateOptions,
@@ -241,7 +277,7 @@ async fn newest_view<F: SlateFilter>(
 ) -> Result<Option<View<F>>, SlateError> {
     let mut attempt = 1;
     loop {
-        let newest = snapshot::list(&**bucket, path).await?.pop();
+        let newest = snapshot::list(&**bucket, path).await.map_err(StoreError::Engine)?.pop();
         let Some(name) = newest.filter(|&name| Some(name) > current) else { return Ok(None) };
         match open_view(bucket, path, options, name).await {
             Ok(view) => return Ok(Some(view)),
@@ -254,31 +290,38 @@ async fn newest_view<F: SlateFilter>(
 
 fn is_gone(error: &SlateError) -> bool {
     match error {
-        SlateError::Objects(error) => matches!(error, object_store::Error::NotFound { .. }),
-        SlateError::Engine(_) => true,
+        StoreError::Engine(SlateFailure::Bucket(error)) => {
+            matches!(error, object_store::Error::NotFound { .. })
+        }
+        StoreError::Engine(SlateFailure::Database(_)) => true,
         _ => false,
     }
 }
 
-async fn open_view<F: SlateFilter>(
+async fn open_view<F: StoreFilter>(
     bucket: &Arc<dyn ObjectStore>,
     path: &Path,
     options: &SlateOptions,
     name: Name,
 ) -> Result<View<F>, SlateError> {
-    let filter = snapshot::load(&**bucket, path, &name).await?;
+    let filter: F = snapshot::load(&**bucket, path, &name).await?;
     let mut builder = DbReader::builder(path.clone(), bucket.clone())
         .with_options(options.reader.clone())
-        .with_reader_mode(DbReaderMode::Checkpoint(name.checkpoint))
-        .with_merge_operator(Arc::new(Append));
+        .with_reader_mode(DbReaderMode::Checkpoint(name.checkpoint));
     if let Some((cache, number)) = &options.cache {
         builder = builder.with_db_cache(cache.clone(), *number);
     }
-    let db = builder.build().await?;
+    let db = SlateView(builder.build().await.map_err(failed)?);
+    let foreign = || StoreError::Engine(SlateFailure::Foreign { name: name.to_string() });
     // The name is somebody's word. What the checkpoint holds is not.
-    let row = db.get(rows::STATE).await?.unwrap_or_default();
-    if !name.belongs_to(&State::decode(&row)?) {
-        return Err(SlateError::Foreign { name: name.to_string() });
+    let row = async |number| db.get(Table::State, &record::key_of(number)).await;
+    let header = db.get(Table::State, &[]).await.map_err(StoreError::Engine)?;
+    let header = header.and_then(|row| Header::decode(&row).ok()).ok_or_else(foreign)?;
+    let last = row(name.position.number).await.map_err(StoreError::Engine)?;
+    let last = last.and_then(|row| Entry::decode(&row)).ok_or_else(foreign)?;
+    let next = row(name.position.number + 1).await.map_err(StoreError::Engine)?;
+    if last.branch != name.position.branch || next.is_some() || !header.has_hash(F::hasher(&filter)) {
+        return Err(foreign());
     }
-    Ok(View { db, filter: RwLock::new(filter), name, since: Instant::now() })
+    Ok(View { db, header, filter: RwLock::new(filter), name, since: Instant::now() })
 }

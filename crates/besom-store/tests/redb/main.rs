@@ -2,6 +2,9 @@
 
 mod bad_input;
 mod common;
+#[path = "../shared/kill.rs"]
+mod harness;
 mod kill;
 mod model;
 mod threads;
+mod transactions;

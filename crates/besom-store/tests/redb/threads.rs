@@ -6,7 +6,7 @@ use std::thread::ScopedJoinHandle;
 
 use crate::common::{Directory, Model, check};
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BroomFilter, BuildError, ExtensionFilter, TelescopingFilter};
+use besom::{AdaptiveBloomFilter, BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, RedbStore, StoreFilter};
 
 const KEYS: u64 = 256;
@@ -29,7 +29,7 @@ fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()
 }
 
-struct Game<F> {
+struct Game<F: StoreFilter> {
     store: RedbStore<F>,
     versions: Versions,
     over: AtomicBool,
@@ -97,9 +97,9 @@ impl<F: StoreFilter> Game<F> {
     }
 }
 
-fn play<F: StoreFilter>(layout: Layout, make: fn(usize) -> Result<F, BuildError>, writes: u64) {
+fn play<F: StoreFilter>(layout: Layout, make: fn(usize, Seed) -> Result<F, BuildError>, writes: u64) {
     let directory = Directory::new();
-    let builder = RedbStore::builder().layout(layout).durability(Durability::None);
+    let builder = RedbStore::builder().layout(layout).durability(Durability::Buffered);
     let store = builder.open(directory.file("store"), make).unwrap();
     let game = Game { store, versions: Versions::new(), over: AtomicBool::new(false) };
     std::thread::scope(|scope| {
@@ -142,10 +142,17 @@ fn writes(few: u64) -> u64 {
 
 #[test]
 fn eight_threads_on_a_telescoping_filter() {
-    for layout in [Layout::Split, Layout::Merged] {
+    for layout in [Layout::Hashed, Layout::Ordered] {
         play(
             layout,
-            |_| TelescopingFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
+            |_, seed| {
+                TelescopingFilter::builder()
+                    .capacity(16)
+                    .seed(seed)
+                    .false_positive_rate(0.1)
+                    .growable()
+                    .build()
+            },
             writes(250),
         );
     }
@@ -154,22 +161,19 @@ fn eight_threads_on_a_telescoping_filter() {
 #[test]
 fn eight_threads_on_an_extension_filter() {
     play(
-        Layout::Merged,
-        |_| ExtensionFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
+        Layout::Hashed,
+        |_, seed| {
+            ExtensionFilter::builder().capacity(16).seed(seed).false_positive_rate(0.1).growable().build()
+        },
         writes(140),
     );
 }
 
 #[test]
-fn eight_threads_on_filters_whose_repairs_write() {
+fn eight_threads_on_a_cascade() {
     play(
-        Layout::Merged,
-        |_| BroomFilter::builder().capacity(16).false_positive_rate(0.1).growable().build(),
-        writes(140),
-    );
-    play(
-        Layout::Split,
-        |_| AdaptiveBloomFilter::builder().capacity(500).false_positive_rate(0.1).build(),
+        Layout::Ordered,
+        |_, seed| AdaptiveBloomFilter::builder().capacity(500).false_positive_rate(0.1).seed(seed).build(),
         writes(100),
     );
 }

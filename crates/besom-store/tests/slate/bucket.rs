@@ -43,13 +43,15 @@ pub(crate) struct Bucket {
     /// Requests that write or list.
     pub(crate) puts: AtomicU64,
     pub(crate) failed: AtomicU64,
+    /// How long requests that read take, in microseconds.
+    delay: AtomicU64,
 }
 
 impl Bucket {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Arc<Self> {
         let faults = Mutex::new(Faults { random: Random::new(0), one_in: 0 });
         let zero = || AtomicU64::new(0);
-        Arc::new(Self { inner, faults, gets: zero(), puts: zero(), failed: zero() })
+        Arc::new(Self { inner, faults, gets: zero(), puts: zero(), failed: zero(), delay: zero() })
     }
 
     /// One request in `one_in` goes wrong from now on; none if 0.
@@ -57,8 +59,17 @@ impl Bucket {
         *self.faults.lock().unwrap() = Faults { random: Random::new(seed), one_in };
     }
 
+    /// Requests that read take this long from now on.
+    pub(crate) fn delay_gets(&self, delay: Duration) {
+        self.delay.store(delay.as_micros() as u64, Relaxed);
+    }
+
     async fn draw(&self, counter: &AtomicU64) -> Result<Fault> {
         counter.fetch_add(1, Relaxed);
+        let delay = self.delay.load(Relaxed);
+        if delay > 0 && std::ptr::eq(counter, &self.gets) {
+            tokio::time::sleep(Duration::from_micros(delay)).await;
+        }
         let fault = {
             let mut faults = self.faults.lock().unwrap();
             let one_in = faults.one_in;

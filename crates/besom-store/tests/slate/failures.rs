@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use besom::testing::Random;
-use besom::{Filter, TelescopingFilter};
+use besom::{BuildError, Seed, TelescopingFilter};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
-use besom_store::slate::{Durability, SlateBatch, SlateError, SlateOptions, SlateStore};
+use besom_store::slate::{SlateOptions, SlateStore};
+use besom_store::{Batch, Durability, Options, StoreError};
 
 use super::bucket::{Bucket, is_full, options, run, settings};
 
 type Store = SlateStore<TelescopingFilter>;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn template(seed: u64) -> TelescopingFilter {
-    let filter = TelescopingFilter::builder().capacity(20).growable().false_positive_rate(0.1);
-    filter.seed(seed).build().unwrap()
+fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+    let filter = TelescopingFilter::builder().capacity(keys.max(20)).growable().false_positive_rate(0.1);
+    filter.seed(seed).build()
 }
 
 /// What the store holds.
@@ -30,8 +31,8 @@ async fn stored(store: &Store) -> Model {
     stored
 }
 
-fn random_batch(random: &mut Random, model: &Model) -> (SlateBatch, Model) {
-    let (mut batch, mut after) = (SlateBatch::new(), model.clone());
+fn random_batch(random: &mut Random, model: &Model) -> (Batch, Model) {
+    let (mut batch, mut after) = (Batch::new(), model.clone());
     for _ in 0..1 + random.below(5) {
         let (key, value) = (random.below(200).to_le_bytes(), random.next().to_le_bytes());
         if random.one_in(3) {
@@ -56,19 +57,19 @@ async fn write_until_closed(store: &Store, model: Model, random: &mut Random) ->
     let mut states = [model.clone(), model];
     for _ in 0..40 {
         let (batch, after) = random_batch(random, &states[1]);
-        match store.write(batch).await {
+        match store.write(&batch).await {
             Ok(()) => states = [after.clone(), after],
-            Err(SlateError::Engine(_)) => {
+            Err(StoreError::Engine(_) | StoreError::Closed { .. } | StoreError::RolledBack { .. }) => {
                 // What is accepted must be what either state holds.
                 for key in states[1].keys().filter(|key| after.contains_key(*key)) {
-                    assert!(store.contains(key));
+                    assert!(store.may_contain_key(key));
                 }
                 return [states[1].clone(), after];
             }
             Err(error) => panic!("{error}"),
         }
         for key in states[1].keys() {
-            assert!(store.contains(key), "rejected");
+            assert!(store.may_contain_key(key), "rejected");
         }
         for _ in 0..10 {
             let absent = random.next().to_be_bytes();
@@ -94,13 +95,11 @@ fn a_bucket_that_fails_before_or_after_acting_loses_nothing() {
         for round in 0..rounds {
             bucket.fail(0, 0);
             let store =
-                Store::open("db", bucket.clone(), template(round), failing(u32::from(random.one_in(6))))
-                    .await
-                    .unwrap();
+                Store::open("db", bucket.clone(), make, failing(u32::from(random.one_in(6)))).await.unwrap();
             let found = stored(&store).await;
             assert!(states.contains(&found), "neither what was acknowledged nor what was under way");
             store.verify().await.unwrap();
-            assert_eq!(store.metrics().keys, found.len());
+            assert_eq!(store.metrics().keys, found.len() as u64);
             bucket.fail(round, 3 + random.below(20));
             states = write_until_closed(&store, found, &mut random).await;
             closed += usize::from(states[0] != states[1]);
@@ -113,21 +112,30 @@ fn a_bucket_that_fails_before_or_after_acting_loses_nothing() {
 fn an_old_writer_is_fenced_and_spoils_nothing() {
     run(async {
         let bucket = Arc::new(InMemory::new());
-        let old = Store::open("db", bucket.clone(), template(1), options()).await.unwrap();
+        let old = Store::open("db", bucket.clone(), make, options()).await.unwrap();
         old.insert(b"both", b"old").await.unwrap();
         let unacknowledged = old.clone();
-        let new = Store::open("db", bucket.clone(), template(2), options()).await.unwrap();
+        let new = Store::open("db", bucket.clone(), make, options()).await.unwrap();
         let late = tokio::spawn(async move { unacknowledged.insert(b"late", b"old").await });
         new.insert(b"both", b"new").await.unwrap();
         let refused = old.insert(b"more", b"old").await.unwrap_err();
-        assert!(refused.is_fenced() && refused.is_closed(), "{refused}");
+        assert!(matches!(refused, StoreError::Closed { fenced: true }), "{refused}");
         assert!(late.await.unwrap().is_err());
+        // Before, it answered `Ok(None)` for keys that are there: whatever it is asked now, it says that it was fenced.
+        for key in [&b"both"[..], b"new", b"absent"] {
+            assert!(matches!(old.get(key).await, Err(StoreError::Closed { fenced: true })));
+            assert!(matches!(old.remove(key).await, Err(StoreError::Closed { fenced: true })));
+            assert!(old.may_contain_key(key), "nothing is certain any more");
+        }
+        assert!(old.len().await.is_err() && old.iter().await.is_err() && old.restore().await.is_err());
         assert!(old.publish().await.is_err() && old.close().await.is_err());
         new.verify().await.unwrap();
         let expected = Model::from([(b"both".to_vec(), b"new".to_vec())]);
         assert_eq!(stored(&new).await, expected);
         new.close().await.unwrap();
-        let third = Store::open("db", bucket, template(3), options()).await.unwrap();
+        assert!(matches!(new.get(b"both").await, Err(StoreError::Closed { fenced: false })));
+        assert!(matches!(new.insert(b"both", b"").await, Err(StoreError::Closed { fenced: false })));
+        let third = Store::open("db", bucket, make, options()).await.unwrap();
         assert_eq!(stored(&third).await, expected);
     });
 }
@@ -148,53 +156,124 @@ async fn some_polls(polls: u64, future: impl Future) {
 fn futures_that_are_dropped_half_way_leave_no_key_outside() {
     run(async {
         let bucket = Arc::new(InMemory::new());
-        let buffered = options().durability(Durability::Buffered);
-        let store = Store::open("db", bucket, template(4), buffered).await.unwrap();
+        let buffered = options().store(Options::new().durability(Durability::Buffered));
+        let store = Store::open("db", bucket, make, buffered).await.unwrap();
         let mut random = Random::new(4);
         for _ in 0..300 {
             let (batch, _) = random_batch(&mut random, &Model::new());
-            some_polls(random.below(12), store.write(batch)).await;
+            some_polls(random.below(12), store.write(&batch)).await;
             for key in stored(&store).await.keys() {
-                assert!(store.contains(key), "a stored key is rejected");
+                assert!(store.may_contain_key(key), "a stored key is rejected");
             }
         }
         store.restore().await.unwrap();
         store.verify().await.unwrap();
-        assert_eq!(store.metrics().keys, stored(&store).await.len());
+        assert_eq!(store.metrics().keys, stored(&store).await.len() as u64);
     });
 }
 
+/// Before, a bucket that failed was asked for ever, and with a bound the store stayed dead when it was back.
 #[test]
-fn a_filter_that_is_rebuilt_in_the_middle_of_a_batch_forgets_no_key_of_it() {
+fn a_bucket_that_is_away_is_reported_and_the_store_comes_back_with_it() {
     run(async {
-        let mut rebuilt = 0;
-        for polls in 0..8 {
-            let buffered = options().durability(Durability::Buffered);
-            let filter = TelescopingFilter::builder().capacity(1000).seed(polls).build().unwrap();
-            let room = filter.capacity() as u64;
-            let store = Store::open("db", Arc::new(InMemory::new()), filter, buffered).await.unwrap();
-            let insert = |keys: std::ops::Range<u64>| {
-                let mut batch = SlateBatch::new();
-                keys.for_each(|key| batch.insert(&key.to_le_bytes(), b"value"));
-                store.write(batch)
-            };
-            insert(0..room - 8).await.unwrap();
-            // What it is full of may be what this leaves behind, as far as the store knows.
-            some_polls(polls, insert(room..room + 1)).await;
-            // It may still be under way.
-            store.flush().await.unwrap();
-            let left = room - stored(&store).await.len() as u64;
-            assert!(matches!(insert(2 * room..2 * room + left + 2).await, Err(SlateError::Full(_))));
-            assert_eq!(store.metrics().keys as u64, room - left, "all that entered is out again");
-            insert(3 * room..3 * room + left).await.unwrap();
-            for key in stored(&store).await.keys() {
-                assert!(store.contains(key), "a stored key is rejected after {polls} polls");
-            }
-            store.verify().await.unwrap();
-            assert_eq!(store.metrics().keys as u64, room);
-            // The opening counts as one.
-            rebuilt += store.metrics().rebuilds - 1;
+        let bucket = Bucket::new(Arc::new(InMemory::new()));
+        let store = Store::open("db", bucket.clone(), make, failing(1)).await.unwrap();
+        let mut model = Model::new();
+        for key in 0..50_u64 {
+            store.insert(&key.to_le_bytes(), b"before").await.unwrap();
+            model.insert(key.to_le_bytes().to_vec(), b"before".to_vec());
         }
-        assert!(rebuilt > 0, "no write was dropped at the right moment");
+        bucket.fail(1, 1);
+        let start = std::time::Instant::now();
+        let failed = loop {
+            match store.insert(b"away", b"").await {
+                Err(error) => break error,
+                Ok(_) => assert!(start.elapsed().as_secs() < 60, "the bucket is away and nobody notices"),
+            }
+        };
+        assert!(start.elapsed().as_secs() < 60 && failed.to_string().contains("database failed"), "{failed}");
+        for key in model.keys() {
+            assert!(store.may_contain_key(key));
+        }
+        bucket.fail(0, 0);
+        // What was not durable may be lost, and is told once.
+        let mut back = store.restore().await;
+        if let Err(StoreError::RolledBack { .. }) = back {
+            back = store.restore().await;
+        }
+        back.unwrap();
+        store.insert(b"back", b"again").await.unwrap();
+        let mut found = stored(&store).await;
+        found.remove(&b"away"[..]);
+        model.insert(b"back".to_vec(), b"again".to_vec());
+        assert_eq!(found, model);
+        store.verify().await.unwrap();
+        assert!(store.metrics().reopenings > 0);
+    });
+}
+
+/// Before, overwrites and removals waited for a read under the writer's lock: one after the other.
+#[test]
+fn overwrites_read_before_they_lock_and_all_at_once() {
+    run(async {
+        let bucket = Bucket::new(Arc::new(InMemory::new()));
+        let open = || Store::open("db", bucket.clone(), make, options());
+        let store = open().await.unwrap();
+        let mut batch = Batch::new();
+        (0..64_u64).for_each(|key| {
+            batch.insert(&key.to_le_bytes(), &[0; 2000]);
+        });
+        store.write(&batch).await.unwrap();
+        store.close().await.unwrap();
+        let store = open().await.unwrap();
+        let delay = std::time::Duration::from_millis(40);
+        bucket.delay_gets(delay);
+        let start = std::time::Instant::now();
+        let overwrites: Vec<_> = (0..64_u64)
+            .map(|key| {
+                let store = store.clone();
+                tokio::spawn(async move { store.insert(&key.to_le_bytes(), b"new").await.unwrap().is_some() })
+            })
+            .collect();
+        for overwrite in overwrites {
+            assert!(overwrite.await.unwrap());
+        }
+        let (took, one_by_one) = (start.elapsed(), delay * 64);
+        assert!(took < one_by_one / 2, "{took:?} for 64 overwrites, each of which reads for {delay:?}");
+    });
+}
+
+/// What nobody asks for is not read: neither now nor, for the next thousand keys, later.
+#[test]
+fn puts_and_deletes_read_nothing() {
+    run(async {
+        let bucket = Bucket::new(Arc::new(InMemory::new()));
+        let buffered = || options().store(Options::new().durability(Durability::Buffered));
+        let open = || Store::open("db", bucket.clone(), make, buffered());
+        let store = open().await.unwrap();
+        let mut batch = Batch::new();
+        for key in 0..400_u64 {
+            batch.insert(&key.to_le_bytes(), b"old");
+        }
+        store.write(&batch).await.unwrap();
+        store.close().await.unwrap();
+        let store = open().await.unwrap();
+        // The database reads its manifest now and then, and nothing else.
+        bucket.delay_gets(std::time::Duration::from_secs(2));
+        let start = std::time::Instant::now();
+        for key in 0..100_u64 {
+            store.put(&key.to_le_bytes(), b"new").await.unwrap();
+            store.delete(&(100 + key).to_le_bytes()).await.unwrap();
+        }
+        assert_eq!(store.metrics().remote_reads, 0);
+        assert!(start.elapsed().as_secs() < 20, "something was read: {:?}", start.elapsed());
+        bucket.delay_gets(std::time::Duration::ZERO);
+        assert!((0..100_u64).all(|key| store.may_contain_key(&key.to_le_bytes())));
+        assert_eq!(store.len().await.unwrap(), 300);
+        let metrics = store.metrics();
+        assert_eq!((metrics.keys, metrics.keys_in_doubt), (300, 0));
+        store.verify().await.unwrap();
+        let new = stored(&store).await.into_values().filter(|value| value == b"new").count();
+        assert_eq!(new, 100);
     });
 }

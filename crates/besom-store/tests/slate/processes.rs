@@ -9,11 +9,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use besom::TelescopingFilter;
 use besom::testing::Random;
+use besom::{BuildError, Seed, TelescopingFilter};
 use besom_store::slate::slatedb::object_store::ObjectStore;
 use besom_store::slate::slatedb::object_store::local::LocalFileSystem;
-use besom_store::slate::{Durability, SlateBatch, SlateError, SlateReader, SlateStore};
+use besom_store::slate::{SlateError, SlateFailure, SlateReader, SlateStore};
+use besom_store::{Batch, Durability, Options, StoreError};
 
 use super::bucket::{is_full, options, run};
 
@@ -29,10 +30,13 @@ fn bucket(folder: &Path) -> Arc<dyn ObjectStore> {
     Arc::new(LocalFileSystem::new_with_prefix(folder.join("bucket")).unwrap())
 }
 
+fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+    let filter = TelescopingFilter::builder().capacity(keys.max(20)).growable().false_positive_rate(0.05);
+    filter.seed(seed).build()
+}
+
 async fn open(folder: &Path) -> Store {
-    let filter =
-        TelescopingFilter::builder().capacity(20).growable().false_positive_rate(0.05).build().unwrap();
-    Store::open("db", bucket(folder), filter, options()).await.unwrap()
+    Store::open("db", bucket(folder), make, options()).await.unwrap()
 }
 
 /// Starts a test of this binary as a child.
@@ -72,14 +76,14 @@ async fn write(store: &Store, batch: &[(u64, Option<u64>)]) {
     } else if let &[(key, None)] = batch {
         store.remove(&key.to_le_bytes()).await.unwrap();
     } else {
-        let mut together = SlateBatch::new();
+        let mut together = Batch::new();
         for (key, value) in batch {
             match value {
                 Some(value) => together.insert(&key.to_le_bytes(), &value.to_le_bytes()),
                 None => together.remove(&key.to_le_bytes()),
-            }
+            };
         }
-        store.write(together).await.unwrap();
+        store.write(&together).await.unwrap();
     }
 }
 
@@ -190,7 +194,7 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
                 "kill {kill}: neither what was acknowledged nor the batch with it"
             );
             store.verify().await.unwrap();
-            assert_eq!(store.metrics().keys, found.len());
+            assert_eq!(store.metrics().keys, found.len() as u64);
             for (key, value) in &found {
                 let got = store.get(&key.to_le_bytes()).await.unwrap();
                 assert_eq!(got.as_deref(), Some(&value.to_le_bytes()[..]));
@@ -224,7 +228,7 @@ fn reader_process() {
         while !folder.join("stop").exists() {
             match reader.refresh().await {
                 Ok(newer) => views += u64::from(newer),
-                Err(error @ SlateError::Foreign { .. }) => panic!("{error}"),
+                Err(error @ StoreError::Engine(SlateFailure::Foreign { .. })) => panic!("{error}"),
                 // Cleared out while it was being opened.
                 Err(_) => {}
             }
@@ -256,7 +260,7 @@ async fn look_around(
     }
     for turn in 0..2 {
         for (key, value) in &held {
-            assert!(reader.contains(key), "a key of the view is rejected in turn {turn}");
+            assert!(reader.may_contain_key(key), "a key of the view is rejected in turn {turn}");
             assert_eq!(reader.get(key).await?.as_ref(), Some(value));
         }
         for _ in 0..200 {
@@ -276,10 +280,8 @@ fn readers_in_other_processes_reject_nothing_that_they_hold() {
     fs::create_dir(folder.path().join("bucket")).unwrap();
     let mut readers = [1, 2].map(|seed| child("processes::reader_process", folder.path(), seed));
     let operations = run(async {
-        let filter =
-            TelescopingFilter::builder().capacity(20).growable().false_positive_rate(0.05).build().unwrap();
-        let buffered = options().durability(Durability::Buffered);
-        let store = Store::open("db", bucket(folder.path()), filter, buffered).await.unwrap();
+        let buffered = options().store(Options::new().durability(Durability::Buffered));
+        let store = Store::open("db", bucket(folder.path()), make, buffered).await.unwrap();
         let (mut random, mut operations, start) = (Random::new(12), 0_u64, Instant::now());
         let mut publishing = tokio::spawn(async {});
         let seen_by_all = || [1, 2].iter().all(|&seed| seen(folder.path(), seed).exists());

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use besom::TelescopingFilter;
 use besom::testing::Random;
-use besom_store::slate::{Durability, Origin, SlateReader, SlateStore};
+use besom::{BuildError, Seed, TelescopingFilter};
+use besom_store::slate::{SlateReader, SlateStore};
+use besom_store::{Durability, Opening, Options, StoreError};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
@@ -65,14 +66,9 @@ fn bucket(address: SocketAddr) -> Arc<dyn ObjectStore> {
     Arc::new(builder.build().unwrap())
 }
 
-fn template() -> TelescopingFilter {
-    TelescopingFilter::builder()
-        .capacity(50)
-        .growable()
-        .false_positive_rate(0.05)
-        .seed(1_u64)
-        .build()
-        .unwrap()
+fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+    let filter = TelescopingFilter::builder().capacity(keys.max(50)).growable().false_positive_rate(0.05);
+    filter.seed(seed).build()
 }
 
 #[test]
@@ -82,8 +78,8 @@ fn a_store_and_a_reader_over_the_s3_protocol() {
     std::fs::create_dir(folder.path().join("bucket")).unwrap();
     run(async {
         let address = serve(folder.path()).await;
-        let buffered = || options().durability(Durability::Buffered);
-        let open = || SlateStore::open("db", bucket(address), template(), buffered());
+        let buffered = || options().store(Options::new().durability(Durability::Buffered));
+        let open = || SlateStore::open("db", bucket(address), make, buffered());
         let (mut model, mut random) = (BTreeMap::new(), Random::new(21));
         let store = open().await.unwrap();
         for turn in 0..400_u64 {
@@ -106,9 +102,9 @@ fn a_store_and_a_reader_over_the_s3_protocol() {
         assert!(reader.metrics().adaptations > 0);
         store.close().await.unwrap();
         let store = open().await.unwrap();
-        assert_eq!(store.origin(), Origin::Snapshot);
+        assert!(matches!(store.opening(), Opening::Snapshot), "{:?}", store.opening());
         store.verify().await.unwrap();
-        assert_eq!(store.metrics().keys, model.len());
+        assert_eq!(store.metrics().keys, model.len() as u64);
         // Another writer takes over; conditional puts are what fences the old one.
         let new = open().await.unwrap();
         new.insert(b"new", b"writer").await.unwrap();
@@ -117,7 +113,8 @@ fn a_store_and_a_reader_over_the_s3_protocol() {
         if fenced.is_none() {
             fenced = store.flush().await.err();
         }
-        assert!(fenced.unwrap().is_fenced());
+        let fenced = fenced.unwrap();
+        assert!(matches!(fenced, StoreError::Closed { fenced: true }), "{fenced}");
         new.verify().await.unwrap();
         assert_eq!(new.get(b"old").await.unwrap(), None);
     });

@@ -6,30 +6,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use besom::format::Persist;
-use besom::{CuckooingFilter, ExtensionFilter, Filter, TelescopingFilter};
+use besom::{BuildError, CuckooingFilter, ExtensionFilter, Filter, Seed, TelescopingFilter};
+use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::admin::AdminBuilder;
 use besom_store::slate::slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};
 use besom_store::slate::slatedb::object_store::memory::InMemory;
 use besom_store::slate::slatedb::object_store::path::Path;
 use besom_store::slate::slatedb::object_store::{ObjectStore, ObjectStoreExt};
-use besom_store::slate::slatedb::{Db, MergeOperator};
-use besom_store::slate::{Durability, Origin, SlateError, SlateOptions, SlateReader, SlateStore};
+use besom_store::slate::{SlateFailure, SlateOptions, SlateReader, SlateStore};
+use besom_store::{Batch, Durability, Opening, Options, SnapshotRefused, StoreError, StoreFilter};
 
 use super::bucket::{Bucket, options, run};
 
 type Reader = SlateReader<TelescopingFilter>;
 type Damage<'d> = &'d dyn Fn(&mut Vec<u8>);
 
-fn template() -> TelescopingFilter {
-    TelescopingFilter::builder().capacity(100).growable().seed(5_u64).build().unwrap()
+fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+    TelescopingFilter::builder().capacity(keys.max(100)).growable().seed(seed).build()
 }
 
 fn buffered() -> SlateOptions {
-    options().durability(Durability::Buffered)
+    options().store(Options::new().durability(Durability::Buffered))
 }
 
 async fn open(bucket: &Arc<InMemory>) -> SlateStore<TelescopingFilter> {
-    SlateStore::open("db", bucket.clone(), template(), buffered()).await.unwrap()
+    SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap()
 }
 
 async fn fill(store: &SlateStore<TelescopingFilter>, keys: std::ops::Range<u32>) {
@@ -38,7 +39,7 @@ async fn fill(store: &SlateStore<TelescopingFilter>, keys: std::ops::Range<u32>)
     }
 }
 
-async fn holds<F: besom_store::slate::SlateFilter>(store: &SlateStore<F>, keys: u32) {
+async fn holds<F: StoreFilter>(store: &SlateStore<F>, keys: u32) {
     for key in 0..keys {
         assert!(store.get(&key.to_le_bytes()).await.unwrap().is_some(), "{key}");
     }
@@ -64,33 +65,65 @@ fn a_matching_snapshot_is_loaded_with_its_repairs() {
         let bucket = Arc::new(InMemory::new());
         let store = open(&bucket).await;
         fill(&store, 0..300).await;
-        let passed: Vec<u32> = (1000..9000).filter(|key: &u32| store.contains(&key.to_le_bytes())).collect();
+        let passed: Vec<u32> =
+            (1000..9000).filter(|key: &u32| store.may_contain_key(&key.to_le_bytes())).collect();
         assert!(passed.len() > 5);
         for key in &passed {
             assert_eq!(store.get(&key.to_le_bytes()).await.unwrap(), None);
         }
         store.close().await.unwrap();
         let store = open(&bucket).await;
-        assert_eq!(store.origin(), Origin::Snapshot);
-        let again = passed.iter().filter(|key| store.contains(&key.to_le_bytes())).count();
+        assert!(matches!(store.opening(), Opening::Snapshot), "{:?}", store.opening());
+        let again = passed.iter().filter(|key| store.may_contain_key(&key.to_le_bytes())).count();
         assert!(again <= passed.len() / 5, "{again} of {} false positives came back", passed.len());
         holds(&store, 300).await;
     });
 }
 
 #[test]
-fn a_snapshot_of_an_earlier_state_is_not_believed() {
+fn a_snapshot_of_an_earlier_state_is_caught_up() {
     run(async {
         let bucket = Arc::new(InMemory::new());
         closed(&bucket).await;
         let store = open(&bucket).await;
-        fill(&store, 300..301).await;
+        fill(&store, 300..310).await;
         store.flush().await.unwrap();
         drop(store);
         let store = open(&bucket).await;
-        assert!(matches!(store.origin(), Origin::Scan { keys: 301, .. }), "{:?}", store.origin());
+        assert!(matches!(store.opening(), Opening::CaughtUp { .. }), "{:?}", store.opening());
         assert!(store.take_fault().is_none());
-        holds(&store, 301).await;
+        holds(&store, 310).await;
+    });
+}
+
+/// Before, a copy of a database that went on by itself could be taken for its original.
+#[test]
+fn the_snapshot_of_a_fork_is_refused() {
+    run(async {
+        let original = Arc::new(InMemory::new());
+        closed(&original).await;
+        let copy = Arc::new(original.fork());
+        for (bucket, keys) in [(&original, 1000..1050), (&copy, 2000..2050)] {
+            let store = open(bucket).await;
+            fill(&store, keys).await;
+            store.close().await.unwrap();
+        }
+        for path in snapshots(&original).await {
+            original.delete(&path).await.unwrap();
+        }
+        // The newest one; those from before the fork belong to both.
+        let path = snapshots(&copy).await.pop().unwrap();
+        let bytes = copy.get(&path).await.unwrap().bytes().await.unwrap();
+        original.put(&path, bytes.into()).await.unwrap();
+        let store = open(&original).await;
+        let Opening::Built { keys: 350, refused: Some(SnapshotRefused::Foreign), .. } = store.opening()
+        else {
+            panic!("{:?}", store.opening())
+        };
+        holds(&store, 300).await;
+        for key in 1000..1050_u32 {
+            assert!(store.get(&key.to_le_bytes()).await.unwrap().is_some(), "{key}");
+        }
     });
 }
 
@@ -105,7 +138,8 @@ fn a_snapshot_that_cannot_be_read_is_told_and_the_filter_is_rebuilt() {
             ("of another filter", &|bytes| bytes.clone_from(&other)),
             ("of a newer version", &|bytes| bytes[8] = 99),
             ("of another generation", &|bytes| {
-                *bytes = template().to_bytes(&besom::format::WriteOptions::new().generation(1)).unwrap();
+                let filter = make(0, Seed::from(5_u64)).unwrap();
+                *bytes = filter.to_bytes(&besom::format::WriteOptions::new().generation(1)).unwrap();
             }),
         ];
         for (what, damage) in damages {
@@ -116,13 +150,17 @@ fn a_snapshot_that_cannot_be_read_is_told_and_the_filter_is_rebuilt() {
             bucket.put(&path, bytes.into()).await.unwrap();
             let refused = Reader::open("db", bucket.clone(), buffered()).await.unwrap_err();
             assert!(
-                matches!(refused, SlateError::Snapshot { .. } | SlateError::Foreign { .. }),
+                matches!(
+                    refused,
+                    StoreError::Snapshot { .. } | StoreError::Engine(SlateFailure::Foreign { .. })
+                ),
                 "{what}: {refused}"
             );
             let store = open(&bucket).await;
-            assert!(matches!(store.origin(), Origin::Scan { keys: 300, .. }), "{what}: {:?}", store.origin());
-            let fault = store.take_fault().expect(what).to_string();
-            assert!(fault.contains("snapshot"), "{what}: {fault}");
+            let Opening::Built { keys: 300, refused: Some(refused), .. } = store.opening() else {
+                panic!("{what}: {:?}", store.opening())
+            };
+            assert!(refused.to_string().contains("snapshot"), "{what}: {refused}");
             holds(&store, 300).await;
         }
     });
@@ -143,7 +181,8 @@ fn a_snapshot_under_another_checkpoint_s_name_is_refused() {
         let bytes = bucket.get(&old_path).await.unwrap().bytes().await.unwrap();
         bucket.put(&Path::from(format!("db/filter/{forged}")), bytes.into()).await.unwrap();
         let refused = Reader::open("db", bucket.clone(), buffered()).await.unwrap_err();
-        assert!(matches!(&refused, SlateError::Foreign { name } if *name == forged), "{refused}");
+        let StoreError::Engine(SlateFailure::Foreign { name }) = refused else { panic!("{refused}") };
+        assert_eq!(name, forged);
     });
 }
 
@@ -154,17 +193,17 @@ fn what_is_no_store_is_refused_and_left_alone() {
         let db = Db::open("db", bucket.clone()).await.unwrap();
         db.put(b"somebody's", b"data").await.unwrap();
         db.close().await.unwrap();
-        let refused = SlateStore::open("db", bucket.clone(), template(), buffered()).await.unwrap_err();
-        assert!(refused.to_string().contains("is this path a besom store"), "{refused}");
+        let refused = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap_err();
+        assert!(matches!(refused, StoreError::NotAStore { .. }), "{refused}");
         let refused = Reader::open("db", bucket.clone(), buffered()).await.unwrap_err();
         assert!(refused.to_string().contains("have the writer publish"), "{refused}");
         let db = Db::open("db", bucket.clone()).await.unwrap();
         assert_eq!(db.get(b"somebody's").await.unwrap().unwrap(), &b"data"[..]);
         // A layout of the future.
-        db.put(b"s", b"\x09\0 and more").await.unwrap();
+        db.put(b"s", b"besom store\0\x09\0 and more").await.unwrap();
         db.close().await.unwrap();
-        let refused = SlateStore::open("db", bucket.clone(), template(), buffered()).await.unwrap_err();
-        assert!(matches!(refused, SlateError::OtherVersion { found: 9, supported: 1 }), "{refused}");
+        let refused = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap_err();
+        assert!(matches!(refused, StoreError::OtherFormat { found: 9, known: 2, .. }), "{refused}");
     });
 }
 
@@ -173,9 +212,9 @@ fn another_kind_of_filter_takes_over() {
     run(async {
         let bucket = Arc::new(InMemory::new());
         closed(&bucket).await;
-        let filter = CuckooingFilter::builder().capacity(400).seed(9_u64).build().unwrap();
-        let store = SlateStore::open("db", bucket.clone(), filter, buffered()).await.unwrap();
-        assert!(matches!(store.origin(), Origin::Scan { keys: 300, .. }));
+        let make = |_, seed| CuckooingFilter::builder().capacity(400).seed(seed).build();
+        let store = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap();
+        assert!(matches!(store.opening(), Opening::Built { keys: 300, .. }), "{:?}", store.opening());
         holds(&store, 300).await;
         // Its repairs are written. Readers cannot do that, but go on.
         store.publish().await.unwrap();
@@ -196,21 +235,23 @@ fn another_kind_of_filter_takes_over() {
 fn too_many_keys_and_too_long_ones_change_nothing() {
     run(async {
         let bucket = Arc::new(InMemory::new());
-        let filter = TelescopingFilter::builder().capacity(50).seed(1_u64).build().unwrap();
-        let room = filter.capacity();
-        let store = SlateStore::open("db", bucket.clone(), filter, buffered()).await.unwrap();
+        let make = |_, seed| TelescopingFilter::builder().capacity(50).seed(seed).build();
+        let room = make(0, Seed::from(1_u64)).unwrap().capacity();
+        let store = SlateStore::open("db", bucket.clone(), make, buffered()).await.unwrap();
         fill(&store, 0..room as u32 - 3).await;
-        let mut batch = besom_store::slate::SlateBatch::new();
-        (1000..1010_u32).for_each(|key| batch.insert(&key.to_le_bytes(), b"x"));
+        let mut batch = Batch::new();
+        (1000..1010_u32).for_each(|key| {
+            batch.insert(&key.to_le_bytes(), b"x");
+        });
         batch.remove(&0_u32.to_le_bytes());
-        assert!(matches!(store.write(batch.clone()).await, Err(SlateError::Full(_))));
+        assert!(matches!(store.write(&batch).await, Err(StoreError::Full(_))));
         batch.insert(&vec![0; 1 << 16], b"x");
-        assert!(matches!(store.write(batch).await, Err(SlateError::TooLong { len: 65536, max: 65535, .. })));
+        assert!(matches!(store.write(&batch).await, Err(StoreError::KeyTooLong { len: 65536, .. })));
+        store.restore().await.unwrap();
         holds(&store, room as u32 - 3).await;
-        assert_eq!(store.metrics().keys, room - 3);
-        assert_eq!((1000..1010_u32).filter(|key| store.contains(&key.to_le_bytes())).count(), 0);
+        assert_eq!(store.metrics().keys, room as u64 - 3, "all that entered is out again");
         let stats = store.metrics();
-        assert_eq!((stats.slots_in_question, stats.rebuilds), (0, 1), "the opening counts as one: {stats:?}");
+        assert_eq!((stats.keys_in_doubt, stats.rebuilds), (0, 0), "{stats:?}");
     });
 }
 
@@ -222,7 +263,7 @@ fn a_reader_repairs_without_writing_and_follows() {
         fill(&store, 0..300).await;
         assert!(matches!(
             Reader::open("db", bucket.clone(), buffered()).await,
-            Err(SlateError::NoSnapshot { .. })
+            Err(StoreError::Engine(SlateFailure::NoSnapshot { .. }))
         ));
         store.publish().await.unwrap();
         let counted = Bucket::new(bucket.clone());
@@ -231,11 +272,12 @@ fn a_reader_repairs_without_writing_and_follows() {
         fill(&store, 300..400).await;
         store.remove(&0_u32.to_le_bytes()).await.unwrap();
         let puts = counted.puts.load(std::sync::atomic::Ordering::Relaxed);
-        let passed: Vec<u32> = (1000..9000).filter(|key: &u32| reader.contains(&key.to_le_bytes())).collect();
+        let passed: Vec<u32> =
+            (1000..9000).filter(|key: &u32| reader.may_contain_key(&key.to_le_bytes())).collect();
         for key in &passed {
             assert_eq!(reader.get(&key.to_le_bytes()).await.unwrap(), None);
         }
-        let again = passed.iter().filter(|key| reader.contains(&key.to_le_bytes())).count();
+        let again = passed.iter().filter(|key| reader.may_contain_key(&key.to_le_bytes())).count();
         assert!(passed.len() > 5 && again <= passed.len() / 5, "{again} of {} came back", passed.len());
         for key in 0..300_u32 {
             assert!(reader.get(&key.to_le_bytes()).await.unwrap().is_some(), "{key}");
@@ -257,7 +299,7 @@ fn a_reader_whose_tables_were_collected_says_so_and_moves_on() {
     run(async {
         let bucket = Arc::new(InMemory::new());
         let keeping_one = buffered().keep(NonZeroUsize::MIN);
-        let store = SlateStore::open("db", bucket.clone(), template(), keeping_one).await.unwrap();
+        let store = SlateStore::open("db", bucket.clone(), make, keeping_one).await.unwrap();
         fill(&store, 0..300).await;
         store.publish().await.unwrap();
         let reader = Reader::open("db", bucket.clone(), buffered()).await.unwrap();
@@ -294,51 +336,5 @@ fn a_reader_whose_tables_were_collected_says_so_and_moves_on() {
         for key in 0..300_u32 {
             assert!(reader.get(&key.to_le_bytes()).await.unwrap().is_some());
         }
-    });
-}
-
-/// What a database of this crate needs, for those who look into it with other tools.
-struct Append;
-
-impl MergeOperator for Append {
-    fn merge(
-        &self,
-        _: &besom_store::slate::slatedb::bytes::Bytes,
-        existing: Option<besom_store::slate::slatedb::bytes::Bytes>,
-        value: besom_store::slate::slatedb::bytes::Bytes,
-    ) -> Result<besom_store::slate::slatedb::bytes::Bytes, besom_store::slate::slatedb::MergeOperatorError>
-    {
-        Ok([existing.unwrap_or_default(), value].concat().into())
-    }
-}
-
-#[test]
-fn lists_of_a_rebuilding_that_was_broken_off_are_swept_away() {
-    run(async {
-        let bucket = Arc::new(InMemory::new());
-        closed(&bucket).await;
-        let open_raw = || Db::builder("db", bucket.clone()).with_merge_operator(Arc::new(Append)).build();
-        let count = async |db: &Db| {
-            let mut lists = db.scan(b"r".to_vec()..b"s".to_vec()).await.unwrap();
-            let mut count = 0;
-            while lists.next().await.unwrap().is_some() {
-                count += 1;
-            }
-            count
-        };
-        let db = open_raw().await.unwrap();
-        let before = count(&db).await;
-        // Behind the generation that counts, and before it.
-        for generation in [0_u64, 77] {
-            let row = [&b"r"[..], &generation.to_be_bytes(), &5_u64.to_be_bytes()].concat();
-            db.put(row, b"\x01\0\0\0x").await.unwrap();
-        }
-        db.close().await.unwrap();
-        let store = open(&bucket).await;
-        holds(&store, 300).await;
-        store.close().await.unwrap();
-        let db = open_raw().await.unwrap();
-        assert_eq!(count(&db).await, before);
-        db.close().await.unwrap();
     });
 }

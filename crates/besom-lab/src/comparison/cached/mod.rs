@@ -3,8 +3,11 @@
 mod clock;
 mod lru;
 
+use std::ops::RangeInclusive;
+
 use besom::{
-    Adaptation, AnyRemoteError, DynFilter, DynFilterError, FilterStats, InvariantError, Remote, Resync, Seed,
+    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote,
+    Seed, Settled,
 };
 
 pub use clock::Clock;
@@ -109,8 +112,13 @@ impl<M: Memory> DynFilter for Cached<M> {
         self.filter.verify_remote(remote)
     }
 
-    fn resync(&mut self, addresses: &[u64], remote: DynRemote<'_>) -> Result<Resync, DynFilterError> {
-        self.filter.resync(addresses, remote)
+    fn settle(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
+        remote: DynRemote<'_>,
+    ) -> Result<Settled, DynFilterError> {
+        self.filter.settle(addresses, authority, remote)
     }
 
     fn is_adaptive(&self) -> bool {

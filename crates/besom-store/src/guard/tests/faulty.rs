@@ -4,11 +4,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use besom::Change;
 use besom::testing::Random;
 use thiserror::Error;
 
-use crate::engine::{Engine, Pushes, Transaction, View, VisitEntry, VisitList};
+use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
+use crate::wait;
 
 /// What the failing database returns.
 #[derive(Debug, Error)]
@@ -31,6 +31,8 @@ struct Inner {
     /// Nothing works until it is opened again.
     broken: bool,
     faults: [u64; 5],
+    /// Look-ups, and ranges that were read.
+    reads: [u64; 2],
     /// The next commit says that it is there, and waits.
     gate: Option<(Sender<()>, Receiver<()>)>,
 }
@@ -56,6 +58,7 @@ impl Dice {
             one_in: 0,
             broken: false,
             faults: [0; 5],
+            reads: [0; 2],
             gate: None,
         })))
     }
@@ -72,6 +75,12 @@ impl Dice {
         self.with(|inner| inner.faults)
     }
 
+    /// Look-ups, and ranges that were read, since the last time that it was asked.
+    pub(super) fn take_reads(&self) -> [u64; 2] {
+        self.with(|inner| std::mem::take(&mut inner.reads))
+    }
+
+    /// Acts, or fails before or after it, or panics. An engine whose futures are always ready needs no more.
     fn act<T, E>(&self, act: impl FnOnce() -> Result<T, E>) -> Result<T, FaultError<E>> {
         let (kind, before) = self.with(|inner| {
             if inner.broken {
@@ -102,146 +111,55 @@ impl Dice {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Faulty<T> {
     pub(super) inner: T,
     pub(super) dice: Dice,
 }
 
-/// A transaction that something failed in cannot be committed.
-pub(super) struct FaultyTransaction<T> {
-    faulty: Faulty<T>,
-    failed: bool,
-}
-
-impl<T> FaultyTransaction<T> {
-    fn act<A, E>(&mut self, act: impl FnOnce(&mut T) -> Result<A, E>) -> Result<A, FaultError<E>> {
-        let Faulty { inner, dice } = &mut self.faulty;
-        let done = dice.act(|| act(inner));
-        self.failed |= done.is_err();
-        done
-    }
-}
-
-impl<T> Faulty<T> {
-    fn wrap<I>(&self, inner: I) -> Faulty<I> {
-        Faulty { inner, dice: self.dice.clone() }
-    }
-}
-
 impl<E: Engine> Engine for Faulty<E> {
     type Error = FaultError<E::Error>;
+    type Value = E::Value;
     type View = Faulty<E::View>;
-    type Transaction = FaultyTransaction<E::Transaction>;
+    type Receipt = E::Receipt;
 
     fn view(&self) -> Result<Self::View, Self::Error> {
-        self.dice.act(|| self.inner.view()).map(|view| self.wrap(view))
+        let view = self.dice.act(|| self.inner.view())?;
+        Ok(Faulty { inner: view, dice: self.dice.clone() })
     }
 
-    fn begin(&self) -> Result<Self::Transaction, Self::Error> {
-        let begun = self.dice.act(|| self.inner.begin());
-        begun.map(|transaction| FaultyTransaction { faulty: self.wrap(transaction), failed: false })
+    async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<E::Receipt, Self::Error> {
+        self.dice.pass_gate();
+        self.dice.act(|| wait(self.inner.write(writes, durability)))
     }
 
-    fn is_broken(&self) -> bool {
-        self.dice.with(|inner| inner.broken) || self.inner.is_broken()
+    fn health(&self) -> Health {
+        if self.dice.with(|inner| inner.broken) { Health::Broken } else { self.inner.health() }
     }
 
-    fn reopen(&self) -> Result<(), Self::Error> {
+    async fn reopen(&self) -> Result<(), Self::Error> {
         self.dice.with(|inner| inner.broken = false);
-        self.dice.act(|| self.inner.reopen())
-    }
-
-    fn is_merged(&self) -> bool {
-        self.inner.is_merged()
+        self.dice.act(|| wait(self.inner.reopen()))
     }
 }
 
 impl<V: View> View for Faulty<V> {
     type Error = FaultError<V::Error>;
+    type Value = V::Value;
 
-    fn sequence(&self) -> Result<u64, Self::Error> {
-        self.dice.act(|| self.inner.sequence())
+    async fn get(&self, table: Table, key: &[u8]) -> Result<Option<V::Value>, Self::Error> {
+        self.dice.with(|inner| inner.reads[0] += 1);
+        self.dice.act(|| wait(self.inner.get(table, key)))
     }
 
-    fn get(&self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error> {
-        self.dice.act(|| self.inner.get(key, address))
-    }
-
-    fn list(&self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.list(address, visit))
-    }
-
-    fn scan_lists(&self, visit: &mut VisitList<'_>) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.scan_lists(visit))
-    }
-
-    fn scan(&self, visit: &mut VisitEntry<'_>) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.scan(visit))
-    }
-
-    fn len(&self) -> Result<u64, Self::Error> {
-        self.dice.act(|| self.inner.len())
-    }
-
-    fn log(&self, after: u64, visit: &mut dyn FnMut(u64, &[u8])) -> Result<(), Self::Error> {
-        self.dice.act(|| self.inner.log(after, visit))
-    }
-}
-
-impl<T: Transaction> Transaction for FaultyTransaction<T> {
-    type Error = FaultError<T::Error>;
-
-    fn put(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        address: Option<u64>,
-    ) -> Result<Option<Vec<u8>>, Self::Error> {
-        self.act(|inner| inner.put(key, value, address))
-    }
-
-    fn delete(&mut self, key: &[u8], address: Option<u64>) -> Result<Option<Vec<u8>>, Self::Error> {
-        self.act(|inner| inner.delete(key, address))
-    }
-
-    fn list(&mut self, address: u64, visit: &mut dyn FnMut(&[u8])) -> Result<(), Self::Error> {
-        self.act(|inner| inner.list(address, visit))
-    }
-
-    fn scan_lists(&mut self, visit: &mut VisitList<'_>) -> Result<(), Self::Error> {
-        self.act(|inner| inner.scan_lists(visit))
-    }
-
-    fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
-        self.act(|inner| inner.apply(changes))
-    }
-
-    fn push_all(&mut self, entries: &mut Pushes<'_>) -> Result<(), Self::Error> {
-        self.act(|inner| inner.push_all(entries))
-    }
-
-    fn renew_lists(&mut self) -> Result<(), Self::Error> {
-        self.act(T::renew_lists)
-    }
-
-    fn carry(&mut self, key: &[u8], value: &[u8]) {
-        self.faulty.inner.carry(key, value);
-    }
-
-    fn set_sequence(&mut self, sequence: u64, log: Option<&[u8]>) -> Result<(), Self::Error> {
-        self.act(|inner| inner.set_sequence(sequence, log))
-    }
-
-    fn trim_log(&mut self, until: u64) -> Result<(), Self::Error> {
-        self.act(|inner| inner.trim_log(until))
-    }
-
-    fn commit(self, durable: bool) -> Result<(), Self::Error> {
-        let Faulty { inner, dice } = self.faulty;
-        if self.failed {
-            return Err(FaultError::Injected);
-        }
-        dice.pass_gate();
-        dice.act(|| inner.commit(durable))
+    async fn scan(
+        &self,
+        table: Table,
+        range: KeyRange,
+        bulk: bool,
+        visit: &mut VisitRow<'_>,
+    ) -> Result<(), Self::Error> {
+        self.dice.with(|inner| inner.reads[1] += 1);
+        self.dice.act(|| wait(self.inner.scan(table, range, bulk, visit)))
     }
 }

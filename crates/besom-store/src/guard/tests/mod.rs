@@ -1,5 +1,6 @@
-//! Databases that fail, against exact models.
+//! The guard on databases that fail.
 
+mod costs;
 mod disk;
 mod faulty;
 mod play;

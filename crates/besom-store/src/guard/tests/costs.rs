@@ -1,0 +1,122 @@
+//! Catches: a false positive that costs more than a look-up and one range, a small write that copies the filter, a key without data
+//! that nobody is told of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use besom::{BuildError, Digest, HashKind, KeyHasher, Seed, TelescopingFilter, Xxh3};
+
+use super::faulty::{Dice, Faulty};
+use crate::engine::{Durability, Engine, Table, Write};
+use crate::{Batch, Layout, MemoryEngine, Options, Store, StoreError, wait};
+
+fn make(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+    TelescopingFilter::builder().capacity(200).false_positive_rate(0.2).seed(seed).build()
+}
+
+#[test]
+fn a_false_positive_costs_one_look_up_and_one_range() {
+    for layout in [Layout::Hashed, Layout::Ordered] {
+        let dice = Dice::new(1);
+        let engine = Faulty { inner: MemoryEngine::new(), dice: dice.clone() };
+        let store = wait(Store::open(engine, make, Options::new().layout(layout))).unwrap();
+        for number in 0..90_u64 {
+            wait(store.insert(&number.to_le_bytes(), b"")).unwrap();
+        }
+        let before = store.metrics();
+        dice.take_reads();
+        for number in 1_000..3_000_u64 {
+            assert!(wait(store.get(&number.to_le_bytes())).unwrap().is_none());
+        }
+        let after = store.metrics();
+        let met = after.false_positives - before.false_positives;
+        assert!(met > 50 && after.adaptations - before.adaptations == met, "{after:?}");
+        assert_eq!(dice.take_reads(), [met, met], "{layout:?}");
+        // A key that is there costs a look-up, and one that the filter rejects nothing.
+        assert!(wait(store.get(&7_u64.to_le_bytes())).unwrap().is_some());
+        assert_eq!(dice.take_reads(), [1, 0]);
+        // A new key costs no more than telling that it is new.
+        let new = (5_000..6_000_u64).find(|number| !store.may_contain_key(&number.to_le_bytes())).unwrap();
+        wait(store.insert(&new.to_le_bytes(), b"")).unwrap();
+        assert_eq!(dice.take_reads(), [0, 0]);
+        // Nor does what nobody asks for, until somebody counts: then each home is read once.
+        for number in 0..40_u64 {
+            wait(store.put(&number.to_le_bytes(), b"new")).unwrap();
+            wait(store.delete(&(40 + number).to_le_bytes())).unwrap();
+        }
+        assert_eq!((dice.take_reads(), store.metrics().keys_in_doubt), ([0, 0], 80));
+        assert_eq!(wait(store.len()).unwrap(), 51);
+        let [_, ranges] = dice.take_reads();
+        assert!(ranges <= 80 && store.metrics().keys_in_doubt == 0, "{ranges} ranges");
+        wait(store.verify()).unwrap();
+    }
+}
+
+/// A hash function that tells how often its filter was copied.
+#[derive(Debug, PartialEq)]
+struct Telling(Xxh3);
+
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+impl Clone for Telling {
+    fn clone(&self) -> Self {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        Self(self.0.clone())
+    }
+}
+
+impl KeyHasher for Telling {
+    const KIND: HashKind = HashKind::Xxh3;
+
+    fn with_seed(seed: Seed) -> Self {
+        Self(Xxh3::with_seed(seed))
+    }
+
+    fn seed(&self) -> Seed {
+        self.0.seed()
+    }
+
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        self.0.digest(bytes)
+    }
+
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        self.0.rehash(digest, counter)
+    }
+}
+
+#[test]
+fn writes_copy_the_filter_when_it_grows_and_never_else() {
+    let make = |_, seed| {
+        TelescopingFilter::builder().hasher::<Telling>().capacity(100).seed(seed).growable().build()
+    };
+    let store = wait(Store::open(MemoryEngine::new(), make, Options::new())).unwrap();
+    let pairs = |from: u64, to: u64| {
+        for number in from..to {
+            let (one, two) = ((2 * number).to_le_bytes(), (2 * number + 1).to_le_bytes());
+            wait(store.write(Batch::new().insert(&one, b"").insert(&two, b""))).unwrap();
+        }
+    };
+    let before = COPIES.load(Ordering::Relaxed);
+    pairs(0, 40);
+    wait(store.write(Batch::new().remove(&1_u64.to_le_bytes()).insert(&2_u64.to_le_bytes(), b"2"))).unwrap();
+    assert_eq!(COPIES.load(Ordering::Relaxed), before);
+    pairs(40, 200);
+    assert!(COPIES.load(Ordering::Relaxed) > before, "it has grown: the test shows nothing");
+}
+
+#[test]
+fn a_key_without_data_is_counted_and_told() {
+    let engine = MemoryEngine::new();
+    let store = wait(Store::open(engine.clone(), make, Options::new().layout(Layout::Ordered))).unwrap();
+    for number in 0..50_u64 {
+        wait(store.insert(&number.to_le_bytes(), b"")).unwrap();
+    }
+    let gone = 7_u64.to_le_bytes();
+    let write = Write { table: Table::Data, key: gone.to_vec(), value: None };
+    wait(engine.write(vec![write], Durability::Durable)).unwrap();
+    assert!(wait(store.get(&gone)).unwrap().is_none());
+    assert_eq!(store.metrics().denied, 1);
+    let fault = store.take_fault();
+    assert!(matches!(&fault, Some(StoreError::NoData { key }) if **key == gone), "{fault:?}");
+    assert!(wait(store.verify()).is_err());
+}
