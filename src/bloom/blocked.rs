@@ -1,7 +1,7 @@
 //! The Bloom filter that keeps all bits of a key in one cache line.
 
 use super::builder::BlockedBloomFilterBuilder;
-use super::line::{LANES, Machine, Place, Probes};
+use super::line::{self, LANES, Probes};
 use super::plain::count_ones;
 use super::size::BlockedSize;
 use crate::bits::{AlignedWords, Isa};
@@ -34,7 +34,7 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
     /// Whole lines, at least one.
     pub(super) words: AlignedWords,
     pub(super) probes: Probes,
-    pub(super) machine: Machine,
+    pub(super) isa: Isa,
     pub(super) len: usize,
     pub(super) capacity: usize,
 }
@@ -61,16 +61,14 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         let (words, probes) = (size.words(), size.probes);
         let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
         let words = AlignedWords::zeroed(words).ok_or(out_of_memory)?;
-        let machine = Machine::choose(Isa::active(), probes);
-        Ok(Self { hasher, words, probes, machine, len: 0, capacity })
+        Ok(Self { hasher, words, probes, isa: Isa::active(), len: 0, capacity })
     }
 
     /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline]
     fn set(&mut self, digest: Digest) -> bool {
         self.len += 1;
-        let at = self.place(digest);
-        self.machine.insert(&mut self.words, self.probes, at)
+        line::insert(self.isa, &mut self.words, self.probes, digest)
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
@@ -110,26 +108,26 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
 
 impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
     type Hasher = H;
-    type Place = Place;
+    type Place = Digest;
 
     #[inline]
     fn hasher(&self) -> &H {
         &self.hasher
     }
 
-    #[inline(always)]
-    fn place(&self, digest: Digest) -> Place {
-        Place::new(self.words.len(), self.probes, digest)
+    #[inline]
+    fn place(&self, digest: Digest) -> Digest {
+        digest
     }
 
-    #[inline(always)]
-    fn prefetch(&self, at: Place) {
-        crate::bits::prefetch(self.words.as_ptr().wrapping_add(at.first));
+    #[inline]
+    fn prefetch(&self, digest: Digest) {
+        crate::bits::prefetch(self.words.as_ptr().wrapping_add(line::first_word(&self.words, digest)));
     }
 
-    #[inline(always)]
-    fn contains_at(&self, at: Place, _: impl FnOnce() -> Digest) -> bool {
-        self.machine.contains(&self.words, self.probes, at)
+    #[inline]
+    fn contains_at(&self, digest: Digest, _: impl FnOnce() -> Digest) -> bool {
+        line::contains(self.isa, &self.words, self.probes, digest)
     }
 
     fn len(&self) -> usize {

@@ -4,7 +4,7 @@ use crate::KeyHasher;
 use crate::bits::Isa;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, in_range, unsound};
 
-use super::line::{LANES, Machine, Probes};
+use super::line::{LANES, Probes};
 use super::{BlockedBloomFilter, BloomFilter};
 
 /// More than any rate that can be asked for needs, so that no file can make a query endless.
@@ -49,7 +49,6 @@ impl<H: KeyHasher> Persist for BlockedBloomFilter<H> {
             return Err(unsound(format!("{words} words are no whole lines of {LANES}")));
         }
         let words = decoder.words(words)?;
-        let machine = Machine::choose(Isa::active(), probes);
-        Ok(Self { hasher, words, probes, machine, len, capacity })
+        Ok(Self { hasher, words, probes, isa: Isa::active(), len, capacity })
     }
 }

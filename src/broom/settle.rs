@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::filter::clear_range;
-use crate::{AdaptiveError, Authority, KeyHasher, Remote, Settled};
+use crate::{Authority, KeyHasher, Remote, Settled};
 
 use super::core::Core;
 use super::ground::Ground;
@@ -32,19 +32,11 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         // Both addresses of a quotient.
         let (start, end) =
             ((addresses.start() & !1).max(*all.start()), (addresses.end() | 1).min(*all.end()));
-        let mut parts: Vec<RangeInclusive<u64>> = Vec::new();
         let mut next = start;
         while next <= end {
             let until = end.min(next + ADDRESSES - 1);
-            match self.settle_part(next..=until, authority, remote) {
-                // There may be room when all fingerprints have gone that have no key.
-                Err(AdaptiveError::Full(_)) => parts.push(next..=until),
-                settled => slots += settled?,
-            }
+            slots += self.settle_part(next..=until, authority, remote)?;
             next = until + 1;
-        }
-        for part in parts {
-            slots += self.settle_part(part, authority, remote)?;
         }
         if authority == Authority::Authoritative {
             // Only a growth that failed has put anything outside of the filter's half.
@@ -64,9 +56,8 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         authority: Authority,
         remote: &mut R,
     ) -> Outcome<usize, R> {
-        let full = self.full();
-        // A filter that can grow does so at the next insertion.
-        let most = if self.growable { usize::MAX } else { full.capacity.max(full.len) };
+        // A full filter takes keys in, too: what was made after all may be in place of fingerprints that go only later. Until
+        // then it takes no others.
         atomically(&mut self.local, remote, |steps| {
             let quotients = steps.gather(addresses)?;
             if authority == Authority::Authoritative {
@@ -77,7 +68,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
                 let keys = steps.list(quotient)?.len();
                 slots += steps.local.ground.stored_at(quotient) - keys;
             }
-            if steps.local.ground.len() > most { Err(full.into()) } else { Ok(slots) }
+            Ok(slots)
         })
     }
 }

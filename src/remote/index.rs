@@ -25,7 +25,7 @@ use super::{Change, Remote};
 /// for number in 0..1_000_u32 {
 ///     let key = number.to_le_bytes().to_vec();
 ///     rows.insert((filter.hasher().digest(&key).hi, key.clone()), number);
-///     filter.insert_new(&key, &mut StoreIndex(|_, _: &mut _| Ok::<_, Infallible>(())))?;
+///     filter.insert_new(&key, &mut StoreIndex(|_, _: &mut besom::Visit<'_>| Ok::<_, Infallible>(())))?; // reads nothing
 /// }
 /// let mut index = StoreIndex(|addresses: std::ops::RangeInclusive<u64>, visit: &mut besom::Visit<'_>| {
 ///     let rows = rows.range((*addresses.start(), Vec::new())..);

@@ -5,7 +5,7 @@ use std::arch::aarch64::{
     vreinterpretq_s64_u64, vshlq_u64, vst1q_u64,
 };
 
-use super::{AlignedWords, HALVES, LANES, Place, Probes, SHIFTS, second};
+use super::{AlignedWords, Digest, HALVES, LANES, Probes, SHIFTS, first_word, second};
 
 /// Shifts to the right are shifts to the left by less than nothing.
 const SHIFTS_LEFT: [i64; LANES] = {
@@ -20,11 +20,12 @@ const SHIFTS_LEFT: [i64; LANES] = {
 
 /// Whether all bits of a key are set.
 #[inline]
-pub(super) fn contains(words: &AlignedWords, probes: Probes, at: Place) -> bool {
-    let line = &words[at.first..at.first + LANES];
+pub(super) fn contains(words: &AlignedWords, probes: Probes, digest: Digest) -> bool {
+    let first = first_word(words, digest);
+    let line = &words[first..first + LANES];
     let (mut unset, mut lane) = (NONE, 0);
     while lane < LANES {
-        let (old, bits) = (load(&line[lane..]), two_lanes(probes, at.source, lane));
+        let (old, bits) = (load(&line[lane..]), two_lanes(probes, digest.lo, lane));
         // SAFETY: this file is compiled for processors with NEON only.
         unset = unsafe { vorrq_u64(unset, vbicq_u64(bits, old)) };
         lane += 2;
@@ -34,12 +35,13 @@ pub(super) fn contains(words: &AlignedWords, probes: Probes, at: Place) -> bool 
 
 /// Sets the bits of a key, and returns whether one of them was not set before.
 #[inline]
-pub(super) fn insert(words: &mut AlignedWords, probes: Probes, at: Place) -> bool {
-    let line = &mut words[at.first..at.first + LANES];
+pub(super) fn insert(words: &mut AlignedWords, probes: Probes, digest: Digest) -> bool {
+    let first = first_word(words, digest);
+    let line = &mut words[first..first + LANES];
     let (mut unset, mut lane) = (NONE, 0);
     while lane < LANES {
         let two: &mut [u64] = &mut line[lane..lane + 2];
-        let (old, bits) = (load(two), two_lanes(probes, at.source, lane));
+        let (old, bits) = (load(two), two_lanes(probes, digest.lo, lane));
         // SAFETY: this file is compiled for processors with NEON only; two words are a vector, and the borrow is
         // exclusive.
         unsafe {
@@ -71,15 +73,15 @@ fn load(words: &[u64]) -> uint64x2_t {
 
 /// The bits of a key in the two lanes from `lane` on.
 #[inline(always)]
-fn two_lanes(probes: Probes, source: u64, lane: usize) -> uint64x2_t {
-    let half = &HALVES[(source >> 63) as usize][lane..];
+fn two_lanes(probes: Probes, lo: u64, lane: usize) -> uint64x2_t {
+    let half = &HALVES[(lo >> 63) as usize][lane..];
     match probes {
-        Probes::Four => bits(source, lane, load(half)),
-        Probes::Eight => bits(source, lane, load(&[1; 2])),
+        Probes::Four => bits(lo, lane, load(half)),
+        Probes::Eight => bits(lo, lane, load(&[1; 2])),
         // SAFETY: this file is compiled for processors with NEON only.
         Probes::Sixteen => unsafe {
             let one = load(&[1; 2]);
-            vorrq_u64(bits(source, lane, one), bits(second(source), lane, one))
+            vorrq_u64(bits(lo, lane, one), bits(second(lo), lane, one))
         },
     }
 }

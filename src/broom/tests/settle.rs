@@ -301,12 +301,13 @@ fn astray<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
     assert_eq!(filter.settle(0..=u64::MAX, Authority::Authoritative, &mut remote).unwrap(), Settled::Agreed);
     assert_eq!((filter.len() as u64, remote.remote.inner.len() as u64), (KEYS + 1, KEYS + 1));
     check(&filter, &mut remote, (0..KEYS).chain([stranger]));
-    // Without room for it nothing changes.
+    // A full filter takes it in, too, and no other key from then on.
     filter.capacity = filter.len();
-    let before = filter.clone();
     remote.remote.apply(&[Change::Insert { address: at, key: b"one too many" }]).unwrap();
-    let full = filter.settle(at..=at, Authority::Authoritative, &mut remote).unwrap_err();
-    assert!(matches!(full, AdaptiveError::Full(_)) && filter == before);
+    assert!(settle(&mut filter, &[at], Authority::Authoritative, &mut remote));
+    assert!(filter.contains(&b"one too many"[..]) && filter.len() == filter.capacity + 1);
+    let full = filter.insert(&b"another"[..], &mut remote).unwrap_err();
+    assert!(matches!(full, AdaptiveError::Full(_)), "{full}");
 }
 
 /// A view that lacks what was inserted last and still has what was removed last.

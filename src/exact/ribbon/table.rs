@@ -1,6 +1,8 @@
 //! A table of three layers: its measures, its construction and its queries.
 
-use crate::bits::{Isa, prefetch};
+#[cfg(target_arch = "x86_64")]
+use crate::bits::Isa;
+use crate::bits::prefetch;
 use crate::{Digest, parallel};
 
 use super::band::{Band, again};

@@ -36,7 +36,9 @@ fn reads_per_insertion_after_any_number_of_repairs() {
     let full = std::env::var_os("BESOM_FULL").is_some();
     let n = if full { 1_000_000 } else { 20_000 };
     for load in [0.90, 0.95] {
-        for repairs in [0.0, 0.1, 0.5, 1.0, 4.0] {
+        // The fourth repair of a key takes eight times as many queries as the first.
+        let all = [0.0, 0.1, 0.5, 1.0, 4.0];
+        for &repairs in if full { &all[..] } else { &all[..4] } {
             let of = || parameters(n, 8, load, Overflow::Spill, 7);
             let reads = [
                 reads_per_insertion(telescoping_core(of()), repairs),
