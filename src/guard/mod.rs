@@ -66,9 +66,9 @@ const REBUILD_SHARE: usize = 64;
 /// done". So whatever fails, at whatever moment, no stored key is ever rejected; a key that is left behind in the filter
 /// costs look-ups in vain, no more.
 ///
-/// With the next operation that writes or meets a false positive, the guard finds out: a group of changes that the remote made or
-/// not is taken back, and the dictionary is asked about a key that it took or not. No repair is made before that, because what
-/// it reads may lack that key. Where the remote does not explain the filter, nothing is taken out of the filter on its word; it is
+/// The next operation that writes or meets a false positive takes back a group of changes that the remote made or not. No repair
+/// and no removal is made before that, because what they read may not be what the filter knows of. A key that the dictionary took or
+/// not stays in the filter: one answer of a dictionary that has just failed is no reason to take it out. Where the remote does not explain the filter, nothing is taken out of the filter on its word; it is
 /// built again from a [scan](Dictionary::scan) of the dictionary, as soon as one item in 64 is concerned (so that the scans are
 /// paid for by the failures). [`restore`](Self::restore) does it at once.
 ///

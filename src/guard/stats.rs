@@ -24,11 +24,11 @@ pub struct GuardStats {
     pub remote_reads: u64,
     /// Groups of changes made to the remote, by any operation.
     pub remote_writes: u64,
-    /// Times that something in question was settled: a group taken back, a key asked for, a home looked at.
+    /// Times that something in question was settled: a group taken back, a home looked at.
     pub resyncs: u64,
     /// Times that the filter was built from a scan of the dictionary.
     pub rebuilds: u64,
-    /// Changes, keys and addresses that are in question at present.
+    /// Changes and addresses that are in question at present.
     pub in_question: usize,
     /// Items of the filter whose keys the remote does not have. They answer "maybe present".
     pub slots_in_question: usize,
