@@ -51,6 +51,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         remote: &mut R,
         more: impl FnOnce(&mut Self, &mut Grouped<'_, R>) -> Outcome<(), R>,
     ) -> Outcome<(), R> {
+        remote.begin_groups().map_err(AdaptiveError::Remote)?;
         let mut fresh = self.successor(capacity)?;
         clear_range(self.local.other_half(), remote)?;
         let mut grouped = Grouped::new(remote);

@@ -32,6 +32,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         avoid: Option<Digest>,
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
+        remote.begin_groups().map_err(AdaptiveError::Remote)?;
         if self.littered {
             self.sweep(remote)?;
         }

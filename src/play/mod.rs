@@ -164,7 +164,10 @@ impl Play {
                 Ok(Step::Needs(first..=last))
             }
             Pause::Commit => Ok(Step::Commit),
-            Pause::Differs => Ok(Step::Beyond),
+            Pause::Groups | Pause::Differs => {
+                self.take_back(before);
+                Ok(Step::Beyond)
+            }
         }
     }
 
@@ -209,6 +212,8 @@ enum Pause {
     Needs(u64, u64),
     #[error("the changes have not been made yet")]
     Commit,
+    #[error("there are more changes than one group")]
+    Groups,
     #[error("other changes were made than these")]
     Differs,
 }
@@ -230,6 +235,10 @@ impl Remote for Stage<'_> {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Pause> {
         self.0.apply(changes)
+    }
+
+    fn begin_groups(&mut self) -> Result<(), Pause> {
+        Err(Pause::Groups)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::testing::Random;
-use crate::{Adaptive, ExtensionFilter, Filter, MemoryRemote, TelescopingFilter};
+use crate::{Adaptive, CuckooingFilter, ExtensionFilter, Filter, MemoryRemote, TelescopingFilter};
 
 /// Plays an operation to its end on a remote.
 fn to_the_end<F, O: Operation<F>>(
@@ -106,4 +106,58 @@ fn a_filter_that_changed_since_the_commit_is_noticed() {
     assert!(!filter.contains(&b"two"[..]));
     assert_eq!(play.step(&mut filter, &Insert(b"one")).unwrap(), Step::Done(true));
     assert!(filter.contains(&b"one"[..]));
+}
+
+/// A rehash makes many groups, reads between them, and has moved the keys before it is done: not a step of it may be played.
+#[test]
+fn what_takes_many_groups_is_left_to_the_remote_itself() {
+    let builder = CuckooingFilter::builder().shape(2, 1).capacity(40).slot_bits(3);
+    let (mut filter, mut remote) = (builder.seed(3_u64).build().unwrap(), MemoryRemote::new());
+    let (mut random, mut beyond) = (Random::new(5), 0);
+    for step in 0..4_000 {
+        let key = random.below(80).to_le_bytes();
+        let mut play = if random.one_in(2) { Play::new() } else { Play::taking() };
+        let inserts = random.one_in(2) && filter.len() < 36;
+        if !inserts && random.one_in(4) {
+            filter.remove(&key, &mut remote).unwrap();
+            continue;
+        }
+        loop {
+            let played = match inserts {
+                true => play.step(&mut filter, &Insert(&key)).map(|step| discard(&step)),
+                false => play.step(&mut filter, &Adapt(&key)).map(|step| discard(&step)),
+            };
+            match played.unwrap() {
+                Step::Done(()) => break,
+                Step::Needs(range) => assert!(play.evidence().read(range, usize::MAX, &mut remote).unwrap()),
+                Step::Commit => {
+                    remote.apply(&play.group()).unwrap();
+                    play.committed();
+                }
+                Step::Beyond => {
+                    beyond += 1;
+                    filter.verify_remote(&mut remote).unwrap();
+                    match inserts {
+                        true => drop(filter.insert(&key, &mut remote).unwrap()),
+                        false => drop(filter.adapt(&key, &mut remote).unwrap()),
+                    }
+                    break;
+                }
+            }
+        }
+        if play.mode == Mode::Taking {
+            remote.apply(&play.group()).unwrap();
+        }
+        filter.verify_remote(&mut remote).unwrap_or_else(|error| panic!("step {step}: {error}"));
+    }
+    assert!(beyond > 3, "{beyond} rehashes");
+}
+
+fn discard<T>(step: &Step<T>) -> Step<()> {
+    match step {
+        Step::Needs(range) => Step::Needs(range.clone()),
+        Step::Commit => Step::Commit,
+        Step::Beyond => Step::Beyond,
+        Step::Done(_) => Step::Done(()),
+    }
 }

@@ -94,6 +94,16 @@ pub trait Remote {
     ///
     /// Whatever the store reports. After an error either all changes were made or none.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
+
+    /// Hears that an operation is going to make more than one group of changes, as a rehash or a growth does. Nothing was changed
+    /// yet. Returns `Ok` unless it is made for one group only, as the remote of a [`Play`](crate::play::Play) is.
+    ///
+    /// # Errors
+    ///
+    /// To refuse; nothing changes then.
+    fn begin_groups(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 }
 
 impl<R: Remote + ?Sized> Remote for &mut R {
@@ -109,5 +119,9 @@ impl<R: Remote + ?Sized> Remote for &mut R {
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error> {
         (**self).apply(changes)
+    }
+
+    fn begin_groups(&mut self) -> Result<(), Self::Error> {
+        (**self).begin_groups()
     }
 }

@@ -1,10 +1,10 @@
 //! Repairs of false positives.
 
-use besom::play::{Adapt, Play, Step as Played};
+use besom::play::{Adapt, OwnedChange, Play, Step as Played};
 use besom::{Adaptation, Digest, KeyHasher};
 
 use super::write::index_writes;
-use super::{Outcome, Store, StoreFilter};
+use super::{Outcome, Store, StoreFilter, Writer};
 use crate::StoreError;
 use crate::engine::{Durability, Engine};
 use crate::error::of_filter;
@@ -146,31 +146,33 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     }
                 }
                 Played::Beyond => {
+                    self.write_state().lost = true;
                     let copied = key.to_vec();
                     let live =
                         self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
-                    let committed = self
-                        .commit(&mut writer, index_writes(&live.group), (0, 0), &[], Durability::Buffered)
-                        .await;
-                    self.write_state().lost |= committed.is_err();
-                    committed?;
+                    self.commit_repair(&mut writer, &live.group).await?;
+                    self.write_state().lost = false;
                     return Ok(End::Repaired);
                 }
                 Played::Commit => {
-                    let writes = index_writes(&play.group().iter().map(Into::into).collect::<Vec<_>>());
-                    self.write_state().frozen = true;
-                    // What a repair writes may get lost, together with everything that was not durable either.
-                    let committed = self.commit(&mut writer, writes, (0, 0), &[], Durability::Buffered).await;
-                    let mut state = self.write_state();
-                    state.frozen = false;
-                    // Whether the index has it is not known then.
-                    state.lost |= committed.is_err();
-                    committed?;
+                    // Until filter and index both have the change: after an error, a panic or a dropped future nobody knows whether
+                    // the index has it. Nor does anybody else repair meanwhile.
+                    self.write_state().lost = true;
+                    let group: Vec<OwnedChange> = play.group().iter().map(Into::into).collect();
+                    self.commit_repair(&mut writer, &group).await?;
                     play.committed();
                 }
             }
         };
-        let digest = self.with_filter(|filter| filter.hasher().digest(key));
-        Ok(End::of(adaptation, self.with_filter(|filter| filter.contains_digest(digest))))
+        let mut state = self.write_state();
+        // It was not when this began.
+        state.lost = false;
+        let digest = state.filter.hasher().digest(key);
+        Ok(End::of(adaptation, state.filter.contains_digest(digest)))
+    }
+
+    /// What a repair writes may get lost, together with everything that was not durable either.
+    async fn commit_repair(&self, writer: &mut Writer, group: &[OwnedChange]) -> Outcome<(), E> {
+        self.commit(writer, index_writes(group), (0, 0), &[], Durability::Buffered).await.map(drop)
     }
 }

@@ -75,8 +75,12 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let lost_commits = if writer.unsure || blind { self.find_out(writer).await? } else { 0 };
         self.settle_doubts().await?;
         let counted = {
-            let state = self.read_state();
-            (!state.lost).then(|| state.filter.len() as u64)
+            let mut state = self.write_state();
+            let keys = state.filter.len() as u64;
+            // A cascade may take the sum of some keys for that of others. What was settled has no key too few, so it is the count
+            // that tells.
+            state.lost |= !writer.uncounted && keys != writer.keys;
+            (!state.lost).then_some(keys)
         };
         // The filter has exactly what is stored now.
         if let Some(keys) = counted.filter(|_| writer.uncounted) {

@@ -39,6 +39,8 @@ impl<F: StoreFilter> Play<F> {
     fn new(layout: Layout, seed: u64, make: Make<F>) -> Self {
         let dice = Dice::new(seed);
         let engine = Faulty { inner: MemoryEngine::new(), dice: dice.clone() };
+        // Not the seed that the store draws: a game that is lost can be played again.
+        let make = move |keys, _| make(keys, Seed::from(seed));
         let Ok(guarded) = wait(Store::open(engine, make, Options::new().layout(layout))) else {
             panic!("a database in memory opens")
         };
@@ -194,9 +196,12 @@ impl<F: StoreFilter> Play<F> {
 }
 
 pub(super) fn run<F: StoreFilter>(layout: Layout, make: Make<F>) {
-    let games = if std::env::var_os("BESOM_FULL").is_some() { 200 } else { 8 };
+    let games = if std::env::var_os("BESOM_FULL").is_some() { 400 } else { 24 };
     let mut faults = [0; 5];
-    for seed in 0..games {
+
+    // Others than those of an ordinary run.
+    let first: u64 = std::env::var("BESOM_SEED").map_or(0, |seed| seed.parse().unwrap());
+    for seed in first..first + games {
         let mut play = Play::new(layout, seed, make);
         for _ in 0..6 {
             play.dice.set_one_in(12);
