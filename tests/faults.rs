@@ -1,7 +1,7 @@
 //! Catches: a guard that loses a stored key, or cannot find its way back, when remote and dictionary fail before or after
 //! acting or in the middle of it, panic, or answer with wrong, missing, surplus or reordered keys.
 //!
-//! 1.2 million operations in an ordinary run; 10^8 with `BESOM_FULL=1` (and `--release`).
+//! 1.5 million operations in an ordinary run; 10^8 with `BESOM_FULL=1`, in three minutes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -53,6 +53,8 @@ struct Tally {
     resyncs: u64,
     rebuilds: u64,
     repairs: u64,
+    /// Lies that nothing contradicted until everything was compared.
+    unnoticed: u64,
 }
 
 struct Run<F: Adaptive> {
@@ -60,6 +62,7 @@ struct Run<F: Adaptive> {
     random: Random,
     name: String,
     tally: Tally,
+    lies: bool,
 }
 
 impl<F: Adaptive> Run<F> {
@@ -67,7 +70,8 @@ impl<F: Adaptive> Run<F> {
         let dictionary = Faulty::new(MemoryDictionary::new(), Faults::random(seed ^ 1, ONE_IN, kinds));
         let remote = Faulty::new(MemoryRemote::new(), Faults::random(seed ^ 2, ONE_IN, kinds));
         let guard = Guard::with_remote(filter, dictionary, remote);
-        Self { guard, random: Random::new(seed), name, tally: Tally::default() }
+        let lies = kinds.len() > Fault::HONEST.len();
+        Self { guard, random: Random::new(seed), name, tally: Tally::default(), lies }
     }
 
     fn step(&mut self) {
@@ -105,12 +109,20 @@ impl<F: Adaptive> Run<F> {
         self.let_fail(0);
         let name = self.name.clone();
         self.guard.restore().unwrap_or_else(|error| panic!("{name}: {error}"));
+        // What a lie has left behind may contradict nothing that is said later; errors and panics leave nothing behind.
+        if self.lies && self.guard.verify().is_err() {
+            self.tally.unnoticed += 1;
+            self.guard.rebuild().unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        self.guard.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
         self.guard.filter().verify().unwrap_or_else(|error| panic!("{name}: {error}"));
         let mut remote = self.guard.remote().inner.clone();
         self.guard.filter().verify_remote(&mut remote).unwrap_or_else(|error| panic!("{name}: {error}"));
         let dictionary = &self.guard.dictionary().inner;
         assert_eq!(self.guard.filter().len(), dictionary.len(), "{name}");
-        assert_eq!(remote.len(), dictionary.len(), "{name}");
+        // A lie may hide a pair from being cleared away, where the filter does not look any more.
+        let surplus = remote.len() - dictionary.len();
+        assert!(surplus <= usize::from(self.lies) * 2, "{name}: {surplus} pairs too many");
         assert_eq!(self.guard.stats().in_question, 0, "{name}");
         (0..KEYS).for_each(|key| self.check(key));
         // And it works: every absent key gets through once at the most, but for what cannot be told apart.

@@ -7,11 +7,14 @@ mod stats;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
+
 use thiserror::Error;
 
 use crate::play::OwnedChange;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, MemoryRemote, RebuildError, Remote, Settled,
+    Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, KeyHasher, MemoryRemote, RebuildError,
+    Remote, Settled,
 };
 
 pub use dictionary::{Dictionary, MemoryDictionary};
@@ -285,6 +288,38 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         if self.suspects == 0 && settled { Ok(()) } else { self.rebuild() }
     }
 
+    /// Checks that filter, remote and dictionary hold the same keys, by one scan of the remote and one of the dictionary.
+    ///
+    /// [`restore`](Self::restore) mends what failed. A remote that answers wrongly and reports no error leaves surplus pairs and
+    /// items that no later answer contradicts: they cost reads, and lose no key. This finds them, and [`rebuild`](Self::rebuild)
+    /// clears them away.
+    ///
+    /// # Errors
+    ///
+    /// [`GuardError::Filter`] with [`AdaptiveError::Inconsistent`] if they differ; what remote or dictionary reported.
+    pub fn verify(&mut self) -> Result<(), Errors<R, D>> {
+        self.filter.verify_remote(&mut self.remote).map_err(GuardError::Filter)?;
+        let (mut keys, mut rejected) = (0, None);
+        let (dictionary, filter) = (&mut self.dictionary, &self.filter);
+        let visit = &mut |key: &[u8]| {
+            keys += 1;
+            if !filter.contains(key) {
+                rejected = Some(filter.hasher().digest(key).hi);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        dictionary.scan(visit).map_err(GuardError::Dictionary)?;
+        match rejected {
+            None if keys == self.filter.len() => Ok(()),
+            address => Err(GuardError::Filter(AdaptiveError::Inconsistent {
+                address: address.unwrap_or(0),
+                expected: self.filter.len(),
+                found: keys,
+            })),
+        }
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> GuardStats {
         GuardStats {
@@ -418,8 +453,12 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         true
     }
 
-    /// Builds filter and remote again from the dictionary.
-    fn rebuild(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
+    /// Builds filter and remote again from a scan of the dictionary. Repairs are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// As [`restore`](Self::restore).
+    pub fn rebuild(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
         self.doubts.lost = true;
         let (dictionary, remote, stats) = (&mut self.dictionary, &mut self.remote, &mut self.stats);
         let mut watched = Watched { remote, stats, doubts: &mut self.doubts };
