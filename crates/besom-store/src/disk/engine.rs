@@ -37,6 +37,17 @@ struct Shared {
     begun: Mutex<Option<WriteTransaction>>,
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        close(self.database.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// Closes a database. redb writes then, and can panic if its file is damaged: that is told by nobody any more.
+fn close(database: Option<Database>) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
+}
+
 /// Whether redb still answers. After an error of the file it refuses everything until it is opened again.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Broken(Arc<AtomicBool>);
@@ -229,7 +240,7 @@ impl Engine for Redb {
             return Ok(());
         }
         // The old one first: it holds the lock of the file.
-        *database = None;
+        close(database.take());
         let opened = self.0.health.checked(|| open_with_tables(&self.0.opener, None))?;
         let changed = || Error::Corrupted("the file is no longer the store that it was".into());
         *database = Some(opened.ok_or_else(changed)?);
