@@ -156,7 +156,7 @@ impl RedbStoreBuilder {
                 return Err(StoreError::Open { name, remedy: remedy(&source), source: Box::new(source) });
             }
         };
-        let adopted = wait(engine.adopted()).map_err(StoreError::Engine)?;
+        let adopted = engine.adopted().map_err(StoreError::Engine)?;
         if let Some(table) = adopted.filter(|table| Some(table) != self.adopting.as_ref()) {
             return Err(StoreError::HalfAdopted { name, table });
         }

@@ -14,7 +14,7 @@ use ::redb::{
 };
 
 use super::file::open_or_make;
-use super::{ADOPTING, definition};
+use super::{ADOPTION, STATE, definition};
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
 use crate::guard::lock;
 
@@ -101,9 +101,12 @@ impl Redb {
     }
 
     /// The table that is being adopted.
-    pub(crate) async fn adopted(&self) -> Result<Option<String>, Error> {
-        let name = self.view()?.get(Table::State, ADOPTING).await?;
-        Ok(name.map(|name| String::from_utf8_lossy(&name).into_owned()))
+    pub(crate) fn adopted(&self) -> Result<Option<String>, Error> {
+        self.with(|database| match database.begin_read()?.open_table(ADOPTION) {
+            Ok(table) => Ok(table.get(())?.map(|name| name.value().to_owned())),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        })
     }
 
     /// Begins a transaction, for the one who writes.
@@ -183,8 +186,12 @@ fn open_with_tables(opener: &Opener, adopting: Option<&str>) -> Result<Option<Da
     drop(read);
     if makes {
         let transaction = database.begin_write()?;
+        let new = !transaction.list_tables()?.any(|table| table.name() == STATE.name());
         for table in Table::ALL {
             transaction.open_table(definition(table))?;
+        }
+        if let Some(name) = adopting.filter(|_| new && adopts) {
+            transaction.open_table(ADOPTION)?.insert((), name)?;
         }
         transaction.commit()?;
     }

@@ -26,8 +26,9 @@ const STATE: Definition = TableDefinition::new("besom");
 const DATA: Definition = TableDefinition::new("data");
 const INDEX: Definition = TableDefinition::new("besom index");
 
-/// The row of [`STATE`] that names the table which is being adopted, while it is.
-const ADOPTING: &[u8] = b"adopting a table";
+/// The name of the table that is being adopted. There only while one is, from the moment on in which the store's tables are made:
+/// whoever opened a store whose rows are still elsewhere would find it empty.
+const ADOPTION: TableDefinition<'static, (), &'static str> = TableDefinition::new("besom adoption");
 
 fn definition(table: Table) -> Definition {
     match table {

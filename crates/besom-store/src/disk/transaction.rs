@@ -7,10 +7,10 @@ use std::path::Path;
 use ::redb::{Error, Key, TableDefinition, TableHandle, Value, WriteTransaction};
 use besom::{BuildError, Seed};
 
+use super::ADOPTION;
 use super::builder::RedbStoreBuilder;
 use super::engine::Redb;
 use super::store::RedbStore;
-use super::{ADOPTING, STATE};
 use crate::batch::Step;
 use crate::guard::{Listener, Outcome, Store};
 use crate::{Progress, StoreError, StoreFilter, wait};
@@ -179,12 +179,11 @@ fn take_rows<K: Key + 'static, V: Value + 'static>(
     }
     let left = ::redb::ReadableTableMetadata::len(&own)?;
     drop(own);
-    let mut state = redb.open_table(STATE)?;
     if left == 0 {
         redb.delete_table(table)?;
-        state.remove(ADOPTING)?;
+        redb.delete_table(ADOPTION)?;
     } else {
-        state.insert(ADOPTING, table.name().as_bytes())?;
+        redb.open_table(ADOPTION)?.insert((), table.name())?;
     }
     Ok((rows, left))
 }

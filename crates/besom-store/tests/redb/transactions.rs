@@ -13,11 +13,11 @@ use besom_store::{Durability, Layout, Opening, RedbStore, StoreError, StoreFilte
 use crate::common::{Directory, Model, check, key};
 
 const OWN: TableDefinition<'_, u64, &str> = TableDefinition::new("my own");
-const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows of old");
+pub(crate) const ROWS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("rows of old");
 
 type Failure = Box<dyn std::error::Error>;
 
-fn make(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+pub(crate) fn make(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
     TelescopingFilter::builder().capacity(8).seed(seed).false_positive_rate(0.2).growable().build()
 }
 
@@ -88,7 +88,7 @@ fn a_transaction_that_does_not_fit_leaves_nothing_behind() {
 }
 
 /// A database with a table of so many rows.
-fn with_table(path: &std::path::Path, rows: u64) -> Model {
+pub(crate) fn with_table(path: &std::path::Path, rows: u64) -> Model {
     let model: Model = (0..rows).map(|number| (key(number), number.to_le_bytes().to_vec())).collect();
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
