@@ -176,6 +176,16 @@ mod tests {
     use crate::testing::Random;
 
     #[test]
+    fn words_that_are_no_set_are_refused() {
+        let words = [0, 0, 0, 7, 1, 2, 1, 9];
+        let set = DigestSet::from_words(&words).unwrap();
+        assert_eq!((set.len(), set.to_words().as_slice()), (4, &words[..]));
+        for wrong in [[0, 0, 0, 0], [1, 2, 1, 2], [1, 9, 1, 2], [5, 5, 4, 9]] {
+            assert!(DigestSet::from_words(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
     fn the_set_agrees_with_the_standard_one_even_when_digests_crowd() {
         let mut random = Random::new(17);
         // Few different values of `lo`, close to either end, make long chains that wrap around.

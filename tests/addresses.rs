@@ -7,9 +7,10 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use besom::testing::Random;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, Cascade, Change, CuckooFilter, CuckooingFilter, CyclicFilter,
-    ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote, QuotientFilter, Remote,
-    StoreIndex, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter, Visit,
+    Adaptive, AdaptiveBloomFilter, AnyRemote, BroomFilter, Cascade, Change, CuckooFilter, CuckooingFilter,
+    CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote,
+    QuotientFilter, Remote, StoreIndex, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter,
+    Visit,
 };
 
 /// All that a filter needs of a store.
@@ -162,4 +163,23 @@ fn an_index_that_the_store_keeps_is_enough() {
     index_of_its_own(extensions(Ground::Bins));
     index_of_its_own(Cascade::<QuotientFilter>::builder().capacity(700).seed(1_u64).build().unwrap());
     index_of_its_own(AdaptiveBloomFilter::builder().capacity(700).seed(1_u64).build().unwrap());
+}
+
+/// A filter behind a pointer asks the same of its remote as the filter itself.
+#[test]
+fn a_filter_behind_a_pointer_notices_a_remote_that_is_not_its_own() {
+    let filters: [Box<dyn DynFilter>; 4] = [
+        besom::dyn_adaptive(TelescopingFilter::with_capacity(100).unwrap()),
+        besom::dyn_adaptive(BroomFilter::with_capacity(100).unwrap()),
+        besom::dyn_adaptive(CuckooingFilter::with_capacity(100).unwrap()),
+        besom::dyn_adaptive(AdaptiveBloomFilter::with_capacity(100).unwrap()),
+    ];
+    for mut filter in filters {
+        let mut remote = AnyRemote(MemoryRemote::new());
+        (0..50_u64).for_each(|key| drop(filter.insert(&key.to_le_bytes(), &mut remote).unwrap()));
+        filter.verify_remote(&mut remote).unwrap();
+        let (address, key) = remote.0.iter().next().map(|(address, key)| (address, key.to_vec())).unwrap();
+        remote.0.apply(&[Change::Remove { address, key: &key }]).unwrap();
+        assert!(filter.verify_remote(&mut remote).is_err(), "a pair is missing");
+    }
 }

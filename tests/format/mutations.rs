@@ -43,8 +43,9 @@ fn survives<F: Persist>(bytes: &[u8]) -> bool {
     let Ok((filter, header)) = read else { return false };
     assert!(streamed, "the same bytes are refused as a stream");
     assert_eq!(filter.verify(), Ok(()));
-    let found = (0..1_000_u64).filter(|key| filter.contains(key)).count();
-    assert!(found <= 1_000 && filter.stats().items as u64 == header.len);
+    // Queries must end; what they answer depends on the damage.
+    std::hint::black_box((0..1_000_u64).filter(|key| filter.contains(key)).count());
+    assert_eq!(filter.stats().items as u64, header.len);
     // A sound filter has one file.
     let mut options = WriteOptions::new().generation(header.generation);
     options = options.include_seed(header.seed.is_some());

@@ -128,6 +128,18 @@ mod tests {
         assert_eq!(Summary::of(&[]), None);
     }
 
+    /// Computed by hand: the deviation of 0 and 2 is √2 with n − 1 in the denominator, and 1 for the mean of two.
+    #[test]
+    fn the_interval_of_two_runs_is_that_of_students_distribution() {
+        let summary = Summary::of(&[0.0, 2.0]).unwrap();
+        assert_eq!((summary.mean, summary.runs), (1.0, 2));
+        assert!((summary.high - 13.706).abs() < 1e-9 && (summary.low + 11.706).abs() < 1e-9, "{summary:?}");
+        // Four runs: a deviation of √(20/3), half of it for the mean.
+        let summary = Summary::of(&[1.0, 3.0, 5.0, 7.0]).unwrap();
+        let half = 3.182 * (20.0_f64 / 3.0 / 4.0).sqrt();
+        assert!((summary.high - summary.mean - half).abs() < 1e-9, "{summary:?}");
+    }
+
     #[test]
     fn quantiles_go_on_smoothly_beyond_the_table() {
         assert!((t_quantile(31) - 2.040).abs() < 4e-3);

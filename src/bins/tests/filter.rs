@@ -106,6 +106,25 @@ fn merged_filters_hold_what_both_held() {
 }
 
 #[test]
+fn a_merge_that_fits_to_the_last_key_is_made() {
+    let members = keys(1, 1_001);
+    let build =
+        || BinFilter::builder().capacity(1_000).false_positive_rate(0.01).seed(1_u64).build().unwrap();
+    let (mut first, mut second, mut third) = (build(), build(), build());
+    first.insert_many(&members[..400]).unwrap();
+    second.insert_many(&members[400..1_000]).unwrap();
+    third.insert_many(&members[400..]).unwrap();
+    let before = first.clone();
+    assert_eq!(first.merge(&third), Err(MergeError::Full { needed: 1_001, capacity: 1_000 }));
+    assert!(first == before);
+    first.merge(&second).unwrap();
+    assert!(members[..1_000].iter().all(|key| first.contains(key)) && first.len() == 1_000);
+    // The rate is that of the keys that are there, not of those that would fit.
+    let (half, full) = (before.false_positive_rate(), first.false_positive_rate());
+    assert!((half / full - 0.4).abs() < 0.01, "{half} with 400 keys, {full} with 1,000");
+}
+
+#[test]
 fn filters_that_do_not_match_are_not_merged() {
     let build =
         |capacity: usize, seed: u64| BinFilter::builder().capacity(capacity).seed(seed).build().unwrap();

@@ -208,6 +208,40 @@ fn spare_bits_of_a_line_belong_to_others() {
     }
 }
 
+/// What is held for a way back must not be moved: items that come back find their places as they left them.
+#[test]
+fn a_table_that_is_held_stays_in_its_memory() {
+    /// How many bins share one of the second level, and how many slots there are behind that.
+    fn memory(table: &Table) -> (u64, u64) {
+        let Next::Second(second) = &table.next else { panic!("there is no second level") };
+        let Next::Rest(rest) = &second.table().next else { panic!("there is no rest") };
+        (second.group(), rest.table().slots())
+    }
+    let shape = Shape::of::<DefaultCut>();
+    let (mut random, mut table) = (Random::new(13), table(64, shape, 64 * 40));
+    let mut insert = |table: &mut Table| {
+        let (bin, entry) = (random.below(64), any_entry(shape, &mut random));
+        table.insert_entry(bin, entry).map(|_| (bin, entry))
+    };
+    while table.next.len() < 200 {
+        insert(&mut table).unwrap();
+    }
+    table.hold(true);
+    let (before, held) = (table.clone(), memory(&table));
+    let inserted: Vec<_> = (0..2_000).map_while(|_| insert(&mut table).ok()).collect();
+    assert_eq!(memory(&table), held);
+    for &(bin, entry) in inserted.iter().rev() {
+        assert!(table.remove_entry(bin, entry));
+    }
+    assert!(table == before && memory(&table) == held && inserted.len() > 100);
+    table.hold(false);
+    for _ in 0..2_000 {
+        insert(&mut table).unwrap();
+    }
+    assert!(memory(&table).0 < held.0);
+    table.verify().unwrap();
+}
+
 #[test]
 fn without_memory_for_the_next_level_nothing_changes() {
     let shape = Shape::of::<DefaultCut>();
