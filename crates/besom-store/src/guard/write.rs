@@ -444,6 +444,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// until their homes are settled.
     async fn leave(&self, writer: &mut Writer, ops: &[&Op]) -> Vec<(u64, Box<[u8]>)> {
         let (mut play, mut left_behind) = (Play::taking(), Vec::new());
+        if F::HASH_ADDRESSED {
+            // The filter has all of them still: without those that leave with it a key would not be told from a missing one.
+            ops.iter().for_each(|op| play.evidence().add(op.digest.hi, &op.key));
+        }
         for op in ops {
             match self.leave_one(&mut play, &op.key).await {
                 Ok(true) => {}

@@ -1,13 +1,16 @@
 //! Catches: a false positive that costs more than a look-up and one range, a small write that copies the filter, a key without data
-//! that nobody is told of.
+//! that nobody is told of, removed keys that stay in the filter.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use besom::{BuildError, Digest, HashKind, KeyHasher, Seed, TelescopingFilter, Xxh3};
+use besom::{
+    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, Digest, ExtensionFilter, HashKind,
+    KeyHasher, Seed, TelescopingFilter, Xxh3,
+};
 
 use super::faulty::{Dice, Faulty};
 use crate::engine::{Durability, Engine, Table, Write};
-use crate::{Batch, Layout, MemoryEngine, Options, Store, StoreError, wait};
+use crate::{Batch, Layout, MemoryEngine, Options, Store, StoreError, StoreFilter, wait};
 
 fn make(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
     TelescopingFilter::builder().capacity(200).false_positive_rate(0.2).seed(seed).build()
@@ -48,6 +51,36 @@ fn a_false_positive_costs_one_look_up_and_one_range() {
         let [_, ranges] = dice.take_reads();
         assert!(ranges <= 80 && store.metrics().keys_in_doubt == 0, "{ranges} ranges");
         wait(store.verify()).unwrap();
+    }
+}
+
+/// Keys that leave together leave one by one: none stays behind for the sake of another, and nothing is built again.
+#[test]
+fn all_keys_of_a_batch_leave_the_filter() {
+    fn play<F: StoreFilter>(layout: Layout, make: fn(usize, Seed) -> Result<F, BuildError>) {
+        let store = wait(Store::open(MemoryEngine::new(), make, Options::new().layout(layout))).unwrap();
+        for round in 0..30_u64 {
+            let (mut enter, mut leave) = (Batch::new(), Batch::new());
+            for number in 0..60_u64 {
+                enter.insert(&(round << 8 | number).to_le_bytes(), b"");
+                leave.remove(&(round << 8 | number).to_le_bytes());
+            }
+            wait(store.write(&enter)).unwrap();
+            leave.insert(b"another", b"");
+            wait(store.write(&leave)).unwrap();
+            wait(store.remove(b"another")).unwrap();
+        }
+        wait(store.verify()).unwrap();
+        let metrics = store.metrics();
+        let left = (metrics.keys, metrics.failed_removals, metrics.settled, metrics.rebuilds);
+        assert_eq!(left, (0, 0, 0, 0), "{layout:?}: {metrics:?}");
+    }
+    for layout in [Layout::Hashed, Layout::Ordered] {
+        play(layout, make);
+        play(layout, |_, seed| ExtensionFilter::builder().capacity(100).seed(seed).build());
+        play(layout, |_, seed| AdaptiveBloomFilter::builder().capacity(100).seed(seed).build());
+        play(layout, |_, seed| CuckooingFilter::builder().capacity(100).seed(seed).build());
+        play(layout, |_, seed| BroomFilter::builder().capacity(100).seed(seed).build());
     }
 }
 
