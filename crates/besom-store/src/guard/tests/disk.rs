@@ -296,8 +296,11 @@ fn cut_power(layout: Layout, writes: u64, cuts: usize) {
         store.verify().unwrap();
         let found: Model = store.iter().unwrap().map(Result::unwrap).collect();
         let oldest = history.iter().rposition(|written| written.durable && written.acknowledged <= at + 1);
-        let possible = history[oldest.unwrap()..].iter().take_while(|written| written.begun <= at);
-        let which = possible.map(|written| &written.model).collect::<Vec<_>>();
+        // A write that had nothing to do began and ended here.
+        let (certain, later) = history[oldest.unwrap()..].split_first().unwrap();
+        let possible = later.iter().take_while(|written| written.begun <= at);
+        let which: Vec<&Model> =
+            std::iter::once(certain).chain(possible).map(|written| &written.model).collect();
         assert!(
             which.contains(&&found),
             "{layout:?}, {at}: {} keys, in none of {}",
