@@ -134,7 +134,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     }
 
     /// Guards a dictionary that has keys already: reads all of them, into the filter and the remote, which need not be
-    /// empty.
+    /// empty. The remote is used while the dictionary is being scanned; if both share a connection, it must bear that.
     ///
     /// # Errors
     ///

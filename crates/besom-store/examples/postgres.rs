@@ -18,7 +18,6 @@ use std::time::Duration;
 use besom::{
     Adaptive, Dictionary, Filter, Guard, KeyHasher, Seed, StoreIndex, TelescopingFilter, Visit, Xxh3,
 };
-use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, NoTls};
 
 /// The seed of the column. It is part of the data: keep it with the table.
@@ -33,22 +32,35 @@ fn column(hi: u64) -> i64 {
     (hi ^ 1 << 63).cast_signed()
 }
 
+/// Rows that are read at once.
+const PAGE: i64 = 1_000;
+
 /// The keys of a range of hashes, in order. Every statement is a transaction of its own here, with a fresh snapshot.
+///
+/// A page at a time: whoever visits the keys may read other ranges over the same connection meanwhile, as a filter does that is
+/// built from a scan.
 fn in_range(
     client: &RefCell<Client>,
     hashes: RangeInclusive<u64>,
     visit: &mut Visit<'_>,
 ) -> Result<(), postgres::Error> {
-    let select = "SELECT hash, name FROM people WHERE hash BETWEEN $1 AND $2 ORDER BY hash, name";
-    let mut client = client.borrow_mut();
-    let mut rows = client.query_raw(select, [column(*hashes.start()), column(*hashes.end())])?;
-    while let Some(row) = rows.next()? {
-        let hi = row.get::<_, i64>(0).cast_unsigned() ^ 1 << 63;
-        if visit(hi, row.get(1)).is_break() {
-            break;
+    let select = "SELECT hash, name FROM people WHERE (hash, name) >= ($1, $2) AND hash <= $3
+        ORDER BY hash, name LIMIT $4";
+    let (mut hash, mut name, last) = (column(*hashes.start()), Vec::new(), column(*hashes.end()));
+    loop {
+        let rows = client.borrow_mut().query(select, &[&hash, &name, &last, &PAGE])?;
+        for row in &rows {
+            (hash, name) = (row.get(0), row.get(1));
+            if visit(hash.cast_unsigned() ^ 1 << 63, &name).is_break() {
+                return Ok(());
+            }
         }
+        if rows.len() < PAGE as usize {
+            return Ok(());
+        }
+        // The key behind the last one.
+        name.push(0);
     }
-    Ok(())
 }
 
 /// The data.
