@@ -43,6 +43,8 @@ pub(crate) struct Bucket {
     /// Requests that write or list.
     pub(crate) puts: AtomicU64,
     pub(crate) failed: AtomicU64,
+    /// Requests that failed before they acted, and after it, and those that came late.
+    pub(crate) drawn: [AtomicU64; 3],
     /// How long requests that read take, in microseconds.
     delay: AtomicU64,
 }
@@ -51,7 +53,8 @@ impl Bucket {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Arc<Self> {
         let faults = Mutex::new(Faults { random: Random::new(0), one_in: 0 });
         let zero = || AtomicU64::new(0);
-        Arc::new(Self { inner, faults, gets: zero(), puts: zero(), failed: zero(), delay: zero() })
+        let drawn = [zero(), zero(), zero()];
+        Arc::new(Self { inner, faults, gets: zero(), puts: zero(), failed: zero(), drawn, delay: zero() })
     }
 
     /// One request in `one_in` goes wrong from now on; none if 0.
@@ -73,9 +76,12 @@ impl Bucket {
         let fault = {
             let mut faults = self.faults.lock().unwrap();
             let one_in = faults.one_in;
-            match one_in > 0 && faults.random.one_in(one_in) {
-                true => [Fault::Before, Fault::After, Fault::Late][faults.random.below(3) as usize],
-                false => Fault::None,
+            if one_in > 0 && faults.random.one_in(one_in) {
+                let kind = faults.random.below(3) as usize;
+                self.drawn[kind].fetch_add(1, Relaxed);
+                [Fault::Before, Fault::After, Fault::Late][kind]
+            } else {
+                Fault::None
             }
         };
         match fault {

@@ -17,7 +17,7 @@ use super::bucket::{Bucket, is_full, options, run, settings};
 type Store = SlateStore<TelescopingFilter>;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
+pub(crate) fn make(keys: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
     let filter = TelescopingFilter::builder().capacity(keys.max(20)).growable().false_positive_rate(0.1);
     filter.seed(seed).build()
 }
@@ -46,7 +46,7 @@ fn random_batch(random: &mut Random, model: &Model) -> (Batch, Model) {
     (batch, after)
 }
 
-fn failing(retries: u32) -> SlateOptions {
+pub(crate) fn failing(retries: u32) -> SlateOptions {
     let mut settings = settings();
     settings.object_store_max_retries = Some(retries);
     options().settings(settings)
@@ -141,7 +141,7 @@ fn an_old_writer_is_fenced_and_spoils_nothing() {
 }
 
 /// Polls a future so many times at most, with time for others in between, and drops it.
-async fn some_polls(polls: u64, future: impl Future) {
+pub(crate) async fn some_polls(polls: u64, future: impl Future) {
     let mut future = std::pin::pin!(future);
     for _ in 0..polls {
         let ready = poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await;

@@ -2,6 +2,7 @@
 #![cfg(feature = "slatedb")]
 
 mod bucket;
+mod chaos;
 mod failures;
 mod model;
 mod processes;
