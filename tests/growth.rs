@@ -1,10 +1,8 @@
 //! Growth by doubling, from 1,000 keys on: the rate at every size, what a doubling costs, and what becomes of repairs.
 //!
 //! A line has the number of keys, the rate, the bits per key, and what the next doubling costs: what is read of the remote, the
-//! memory of both tables, how many repairs returned, and the time. Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
+//! memory of both tables, and how many repairs returned. Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
 //! `BESOM_FULL=1 cargo test --release --test growth -- --nocapture`.
-
-use std::time::{Duration, Instant};
 
 use besom::testing::CountingRemote;
 use besom::{
@@ -58,22 +56,8 @@ fn repair<F: Adaptive>(filter: &mut F, remote: &mut CountingRemote<MemoryRemote>
     }
 }
 
-/// What a doubling takes beside one pass over the remote into an empty filter of the same size, where there is such a pass.
-fn beside_a_scan<F: Adaptive + Clone>(
-    filter: &F,
-    remote: &mut CountingRemote<MemoryRemote>,
-    doubled: Duration,
-) -> String {
-    let mut scanned = filter.clone();
-    let start = Instant::now();
-    match scanned.rebuild_sorted(remote).unwrap() {
-        true => format!(", {:.2} times a scan", doubled.as_secs_f64() / start.elapsed().as_secs_f64()),
-        false => String::new(),
-    }
-}
-
 /// `returning` is the share of repairs that may be lost by a doubling.
-fn grows<F: Adaptive + Clone>(name: &str, rate: f64, returning: f64, mut filter: F) {
+fn grows<F: Adaptive>(name: &str, rate: f64, returning: f64, mut filter: F) {
     let mut remote = CountingRemote::new(MemoryRemote::new());
     let (mut next, mut repaired) = (0_u64, Vec::new());
     for doubling in 0..=doublings() {
@@ -93,21 +77,17 @@ fn grows<F: Adaptive + Clone>(name: &str, rate: f64, returning: f64, mut filter:
         repaired.retain(|query| !filter.contains(query));
         let before = filter.stats().bits;
         remote.take_accesses();
-        let start = Instant::now();
         assert!(filter.insert(&next, &mut remote).unwrap());
-        let doubled = start.elapsed();
         next += 1;
         let (accesses, peak) = (remote.take_accesses(), before + filter.stats().bits);
         let returned = repaired.iter().filter(|query| filter.contains(*query)).count();
         println!(
-            "{figures}; {} reads of {} pairs, {} changes; {:.2} MiB; {returned} of {}; {:.1} ms{}",
+            "{figures}; {} reads of {} pairs, {} changes; {:.2} MiB; {returned} of {}",
             accesses.reads,
             accesses.pairs,
             accesses.changes,
             peak as f64 / f64::from(8 << 20),
-            repaired.len(),
-            doubled.as_secs_f64() * 1e3,
-            beside_a_scan(&filter, &mut remote, doubled)
+            repaired.len()
         );
         // One change is the new key's. Filters that move keys write all of them.
         if F::HASH_ADDRESSED {
