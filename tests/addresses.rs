@@ -176,7 +176,9 @@ fn a_filter_behind_a_pointer_notices_a_remote_that_is_not_its_own() {
     ];
     for mut filter in filters {
         let mut remote = AnyRemote(MemoryRemote::new());
-        (0..50_u64).for_each(|key| drop(filter.insert(&key.to_le_bytes(), &mut remote).unwrap()));
+        for key in 0..50_u64 {
+            assert!(filter.insert(&key.to_le_bytes(), &mut remote).unwrap());
+        }
         filter.verify_remote(&mut remote).unwrap();
         let (address, key) = remote.0.iter().next().map(|(address, key)| (address, key.to_vec())).unwrap();
         remote.0.apply(&[Change::Remove { address, key: &key }]).unwrap();
