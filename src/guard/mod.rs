@@ -294,6 +294,19 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     /// items that no later answer contradicts: they cost reads, and lose no key. This finds them, and [`rebuild`](Self::rebuild)
     /// clears them away.
     ///
+    /// ```
+    /// use besom::{Guard, MemoryDictionary, MemoryRemote, TelescopingFilter};
+    ///
+    /// let mut ages = Guard::new(TelescopingFilter::with_capacity(1_000)?, MemoryDictionary::new());
+    /// ages.insert("Ada", 36)?;
+    /// ages.verify()?;
+    /// *ages.remote_mut() = MemoryRemote::new(); // what somebody else did to it
+    /// assert!(ages.verify().is_err());
+    /// ages.rebuild()?;
+    /// ages.verify()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`GuardError::Filter`] with [`AdaptiveError::Inconsistent`] if they differ; what remote or dictionary reported.

@@ -33,7 +33,7 @@ struct Change {
 }
 
 impl<F: StoreFilter> Transaction<'_, F> {
-    /// redb's own transaction, for tables of one's own. Those of the store (`besom`, `besom index`, `data`) are not to be touched.
+    /// redb's own transaction, for tables of one's own. Those of the store (`besom`, `besom index`, `data`, and `besom adoption` for a while) are not to be touched.
     pub fn redb(&self) -> &WriteTransaction {
         &self.redb
     }

@@ -135,7 +135,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let Ok(mut writer) = self.writer.try_lock() else { return Ok(End::Later) };
         self.settle(&mut writer).await?;
         let view = self.engine.view().map_err(StoreError::Engine)?;
-        let mut play = Play::new();
+        let (mut play, mut marked) = (Play::new(), false);
         let adaptation = loop {
             let step = play.step(&mut self.write_state().filter, &Adapt(key));
             match step.map_err(|error| of_filter(error, |never| match never {}))? {
@@ -146,18 +146,16 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     }
                 }
                 Played::Beyond => {
-                    self.write_state().lost = true;
+                    self.mark(&mut marked);
                     let copied = key.to_vec();
                     let live =
                         self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
                     self.commit_repair(&mut writer, &live.group).await?;
-                    self.write_state().lost = false;
+                    self.write_state().lost &= !marked;
                     return Ok(End::Repaired);
                 }
                 Played::Commit => {
-                    // Until filter and index both have the change: after an error, a panic or a dropped future nobody knows whether
-                    // the index has it. Nor does anybody else repair meanwhile.
-                    self.write_state().lost = true;
+                    self.mark(&mut marked);
                     let group: Vec<OwnedChange> = play.group().iter().map(Into::into).collect();
                     self.commit_repair(&mut writer, &group).await?;
                     play.committed();
@@ -165,10 +163,15 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             }
         };
         let mut state = self.write_state();
-        // It was not when this began.
-        state.lost = false;
+        state.lost &= !marked;
         let digest = state.filter.hasher().digest(key);
         Ok(End::of(adaptation, state.filter.contains_digest(digest)))
+    }
+
+    /// Marks the filter as lost until filter and index both have a change: after an error, a panic or a dropped future nobody knows
+    /// whether the index has it. Nor does anybody else repair meanwhile. A mark that somebody else has made stays.
+    fn mark(&self, marked: &mut bool) {
+        *marked |= !std::mem::replace(&mut self.write_state().lost, true);
     }
 
     /// What a repair writes may get lost, together with everything that was not durable either.
