@@ -75,6 +75,7 @@ type Make<F> = fn(usize, Seed) -> Result<F, BuildError>;
 async fn play<F: StoreFilter>(make: Make<F>, layout: Layout, seed: u64, steps: usize) {
     let bucket = Arc::new(InMemory::new());
     let (mut model, mut random) = (Model::new(), Random::new(seed));
+    let (mut false_positives, mut adaptations) = (0, 0);
     for round in 0..4 {
         let store = SlateStore::open("db", bucket.clone(), make, buffered(layout)).await.unwrap();
         match store.opening() {
@@ -91,7 +92,8 @@ async fn play<F: StoreFilter>(make: Make<F>, layout: Layout, seed: u64, steps: u
         check(&store, &model).await;
         assert!(store.take_fault().is_none());
         let stats = store.metrics();
-        assert!(stats.false_positives > 0 && stats.adaptations > 0, "{stats:?}");
+        false_positives += stats.false_positives;
+        adaptations += stats.adaptations;
         assert_eq!((stats.failed_adaptations, stats.failed_removals), (0, 0), "{stats:?}");
         if round == 1 {
             store.close().await.unwrap();
@@ -100,6 +102,8 @@ async fn play<F: StoreFilter>(make: Make<F>, layout: Layout, seed: u64, steps: u
             store.flush().await.unwrap();
         }
     }
+    // Over all rounds: the store draws its own seed, and one round alone expects as few as four false positives.
+    assert!(false_positives > 0 && adaptations > 0, "{false_positives} false positives, {adaptations} repairs");
 }
 
 fn telescoping(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {

@@ -96,7 +96,7 @@ fn a_store_and_a_reader_over_the_s3_protocol() {
         for (key, turn) in &model {
             assert_eq!(reader.get(key).await.unwrap().as_deref(), Some(&turn.to_le_bytes()[..]));
         }
-        for absent in 1000..1500_u64 {
+        for absent in 1000..4000_u64 {
             assert_eq!(reader.get(&absent.to_le_bytes()).await.unwrap(), None);
         }
         assert!(reader.metrics().adaptations > 0);
