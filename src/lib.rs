@@ -119,7 +119,7 @@ pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
-pub use sharded::{Sharded, ShardedError, WithRemote};
+pub use sharded::{Reader, Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
     UncompressedTelescopingFilterBuilder,
