@@ -91,6 +91,7 @@ mod parallel;
 pub mod play;
 mod quotient;
 mod remote;
+mod scatter;
 mod sharded;
 mod telescoping;
 pub mod testing;
@@ -110,8 +111,8 @@ pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError,
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
-    FilterStats, Growable, HashAddressed, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove,
-    Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
+    FilterStats, Growable, HashAddressed, Insert, InsertManyError, Inserter, RebuildError, RemovalDisabled,
+    Remove, Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
 };
 pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
@@ -119,7 +120,7 @@ pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
 pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
-pub use sharded::{Sharded, ShardedError, WithRemote};
+pub use sharded::{Reader, Sharded, ShardedError, WithRemote};
 pub use telescoping::{
     TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
     UncompressedTelescopingFilterBuilder,

@@ -4,6 +4,10 @@
 #[cfg(feature = "rayon")]
 pub(crate) fn map<T: Send, U: Send>(items: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
     use rayon::iter::{IntoParallelIterator, ParallelIterator};
+    // One item needs nobody else, and waking others takes longer than much of the work here.
+    if items.len() < 2 {
+        return items.into_iter().map(work).collect();
+    }
     items.into_par_iter().map(&work).collect()
 }
 

@@ -33,6 +33,47 @@ fn quotient_filters_are_those_that_insertion_makes() {
     assert_eq!((larger.len(), larger.capacity()), (10, 1_000));
 }
 
+#[test]
+fn bin_filters_are_those_that_insertion_makes() {
+    for (count, rate) in [(0, 0.01), (1, 0.4), (50, 0.1), (5_000, 1e-4), (70_000, 1.0 / 256.0)] {
+        // 70 000 keys are inserted by all threads.
+        for load in [0.5, 0.9, 0.99] {
+            let mut keys = keys(count, 7);
+            keys.extend_from_within(..count / 10);
+            let builder = BinFilter::builder().false_positive_rate(rate).max_load(load).seed(3_u64);
+            let bulk = builder.clone().from_keys(&keys).unwrap();
+            let mut single = builder.capacity(keys.len().max(1)).build().unwrap();
+            keys.iter().for_each(|key| assert!(single.insert(key).is_ok()));
+            bulk.verify().unwrap();
+            assert!(bulk == single && bulk.capacity() == keys.len().max(1), "{count} keys at load {load}");
+        }
+    }
+    let larger = BinFilter::builder().capacity(1_000).growable_to(2_000).from_keys(&keys(10, 1)).unwrap();
+    assert_eq!((larger.len(), larger.capacity()), (10, 1_000));
+    assert!(BinFilter::builder().false_positive_rate(0.9).from_keys(&[1_u64]).is_err());
+}
+
+/// Of sizes where keys do not wait, and where they do.
+#[test]
+fn extended_filters_are_those_that_insertion_makes() {
+    fn agrees<F: Insert + Extend<u64> + PartialEq + Clone>(empty: &F, keys: &[u64]) {
+        let (mut extended, mut inserting, mut single) = (empty.clone(), empty.clone(), empty.clone());
+        extended.extend(keys.iter().copied());
+        let mut inserter = inserting.inserter();
+        keys.iter().for_each(|key| inserter.insert(key).unwrap());
+        inserter.finish().unwrap();
+        keys.iter().for_each(|key| assert!(single.insert(key).is_ok()));
+        extended.verify().unwrap();
+        assert!(extended == single && inserting == single, "{} keys", keys.len());
+    }
+    for count in [100, 140_000] {
+        let keys = keys(count, 9);
+        agrees(&BinFilter::builder().capacity(count).seed(1_u64).build().unwrap(), &keys);
+        agrees(&QuotientFilter::builder().capacity(count).seed(1_u64).build().unwrap(), &keys);
+        agrees(&BlockedBloomFilter::builder().capacity(count).seed(1_u64).build().unwrap(), &keys);
+    }
+}
+
 /// Whether two filters hold the same keys, wherever they stand in their runs.
 fn same_answers<F: Filter>(one: &F, two: &F, keys: &[u64]) -> bool {
     let agree = |key: &u64| one.contains(key) == two.contains(key);

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::quotient::DEFAULT_RATE;
-use crate::{BuildError, KeyHasher, Seed, Xxh3};
+use crate::{BuildError, Key, KeyHasher, Seed, Xxh3};
 
 use super::filter::BinFilter;
 use super::layout::Shape;
@@ -109,6 +109,29 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
         let table = Table::for_keys(bins, shape, self.capacity)?;
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         Ok(BinFilter::from_parts(table, hasher, self.capacity, self.load, doublings))
+    }
+
+    /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
+    ///
+    /// Several times faster than inserting them one by one if the filter is larger than the processor's cache; with the feature
+    /// `rayon`, on all cores. Several threads take 8 bytes a key meanwhile, one thread takes none.
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter};
+    ///
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let filter = BinFilter::builder().from_keys(&keys)?;
+    /// assert_eq!((filter.len(), filter.capacity()), (10_000, 10_000));
+    /// assert!(keys.iter().all(|key| filter.contains(key)));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BuildError`] says which parameter cannot be met, and what can.
+    pub fn from_keys<K: Key + Sync>(mut self, keys: &[K]) -> Result<BinFilter<H>, BuildError> {
+        self.capacity = self.capacity.max(keys.len()).max(1);
+        self.build()?.filled(keys)
     }
 
     /// The memory that the filter is going to take, known before it is built:

@@ -1,14 +1,19 @@
 //! The plain filter on bins.
 
+use crate::filter::{SMALL, Waiting};
 use crate::{
-    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
-    MergeError, RemovalDisabled, Remove, Seed, Xxh3,
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
+    KeyHasher, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
 };
 
 use super::ahead::{Ahead, Doubts};
 use super::builder::{BinFilterBuilder, capacity_of};
+use super::bulk::fill_parts;
 use super::next::Refused;
 use super::table::{Place, STEP, Table};
+
+/// So many keys are worth waking other threads for.
+const PARALLEL_FROM: usize = 1 << 16;
 
 /// A filter on cache-line bins: the fastest of this crate, with removal, growth and merging.
 ///
@@ -94,6 +99,17 @@ impl<H: KeyHasher> BinFilter<H> {
     #[must_use]
     pub fn overflown(&self) -> usize {
         self.table.next.len()
+    }
+
+    /// The empty filter with all these keys, for which it has room: by one thread, or by all if the keys are many.
+    pub(super) fn filled<K: Key + Sync>(mut self, keys: &[K]) -> Result<Self, BuildError> {
+        if keys.len() < PARALLEL_FROM || parallel::threads() == 1 {
+            let bytes = self.table.memory_bits() / 8;
+            let inserted = self.insert_many(keys);
+            return inserted.map(|_| self).map_err(|_| BuildError::OutOfMemory { bytes });
+        }
+        let hash = |number: usize| self.hasher.digest_key(&keys[number]).hi;
+        Ok(Self { table: fill_parts(self.table, keys.len(), hash)?, ..self })
     }
 
     fn full(&self) -> FullError {
@@ -340,8 +356,21 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
 /// the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for BinFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        // Keys wait a little, while their memory is on its way.
+        let mut waiting = Waiting::new();
         for key in keys {
-            self.insert_anyway(self.hasher.digest_key(&key));
+            let digest = self.hasher.digest_key(&key);
+            if self.capacity <= SMALL {
+                self.insert_anyway(digest);
+                continue;
+            }
+            self.prefetch(self.place(digest));
+            if let Some(oldest) = waiting.push(digest) {
+                self.insert_anyway(oldest);
+            }
+        }
+        while let Some(digest) = waiting.pop() {
+            self.insert_anyway(digest);
         }
     }
 }

@@ -455,6 +455,29 @@ impl Line {
         self.entry::<L>(L::SLOTS - 1, self.last_class::<L>())
     }
 
+    /// Makes this a bin of these items, which ascend and fit.
+    pub(super) fn write<L: Layout>(&mut self, entries: &[Entry]) {
+        debug_assert!(entries.len() <= L::SLOTS as usize && entries.is_sorted());
+        *self = Self([0; 64]);
+        let mut meta = Meta { planes: [0; 8], borders: 1, above: 0, occupied: 0 };
+        let mut class_before = 0;
+        for (&Entry(entry), slot) in entries.iter().zip(0..L::SLOTS) {
+            let class = entry >> L::TAG_BITS;
+            meta.occupied |= 1 << class;
+            meta.borders |= u64::from(class != class_before) << slot;
+            class_before = class;
+            for plane in 0..L::PLANES {
+                let bit = entry >> (L::TAG_BITS - 1 - plane) & 1;
+                meta.planes[plane as usize] |= u64::from(bit) << slot;
+            }
+            for column in 0..L::BYTES {
+                self.0[(column * L::SLOTS + slot) as usize] = (entry >> (8 * (L::BYTES - 1 - column))) as u8;
+            }
+        }
+        meta.borders |= 1 << entries.len();
+        self.set_meta::<L>(meta);
+    }
+
     /// Appends all items, in order.
     pub(super) fn entries<L: Layout>(&self, entries: &mut Vec<Entry>) {
         let (mut occupied, mut behind) = (self.occupied::<L>(), self.borders::<L>() >> 1);

@@ -6,13 +6,14 @@
 //! | what a line does | `line`, with the instructions of `machine` |
 //! | bins, and what is behind them | `table`, `operations` (compiled per machine), `next` |
 //! | the second level, and what does not fit there | `second`, `rest`, `turn` |
-//! | whole tables | `grow` |
+//! | whole tables | `grow`, `bulk` (from many keys at once) |
 //! | the plain filter | `filter`, `builder`, `ahead` (many keys at once) |
 //! | for what is kept beside the bins | `flagged`, `values` |
 //! | the extension filter | `extending` |
 
 mod ahead;
 mod builder;
+mod bulk;
 mod extending;
 mod filter;
 mod fingerprints;

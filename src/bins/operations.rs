@@ -6,6 +6,7 @@ use crate::InvariantError;
 use crate::bits::Isa;
 
 use super::ahead::Doubts;
+use super::bulk::Part;
 use super::layout::{CUTS, Cut, Layout, Shape, for_each_cut};
 use super::line::{Entry, Fingerprint, Found, Line};
 use super::machine::{Portable, Search};
@@ -23,6 +24,8 @@ pub(super) struct Operations {
     pub(super) count: unsafe fn(&Table, u64, Fingerprint) -> usize,
     pub(super) insert: unsafe fn(&mut Table, u64, Fingerprint) -> Result<bool, Refused>,
     pub(super) insert_many: unsafe fn(&mut Table, &[Place]) -> Batch,
+    pub(super) insert_into: unsafe fn(&mut Part<'_>, &[u64]),
+    // SAFETY: as above.
     pub(super) contains_entry: unsafe fn(&Table, u64, Entry) -> bool,
     pub(super) count_entry: unsafe fn(&Table, u64, Entry) -> usize,
     pub(super) ceiling: unsafe fn(&Table, u64, Entry) -> Option<Entry>,
@@ -34,6 +37,8 @@ pub(super) struct Operations {
     pub(super) remove_entry: unsafe fn(&mut Table, u64, Entry) -> bool,
     /// A bin without items.
     pub(super) empty: fn() -> Line,
+    /// Makes a bin of these items, which ascend and fit.
+    pub(super) write: fn(&mut Line, &[Entry]),
     /// Appends the items of a bin, in order.
     pub(super) entries: fn(&Line, &mut Vec<Entry>),
     pub(super) verify: fn(&Line) -> Result<(), InvariantError>,
@@ -100,6 +105,7 @@ macro_rules! compile {
                     count: count::<L>,
                     insert: insert::<L>,
                     insert_many: insert_many::<L>,
+                    insert_into: insert_into::<L>,
                     contains_entry: contains_entry::<L>,
                     count_entry: count_entry::<L>,
                     ceiling: ceiling::<L>,
@@ -110,6 +116,7 @@ macro_rules! compile {
                     remove: remove::<L>,
                     remove_entry: remove_entry::<L>,
                     empty: Line::empty::<L>,
+                    write: Line::write::<L>,
                     entries: Line::entries::<L>,
                     verify: Line::verify::<L>,
                     entry: Fingerprint::entry::<L>,
@@ -182,6 +189,11 @@ macro_rules! compile {
                     }
                 }
                 Batch { inserted: places.len(), new }
+            }
+
+            $(#[$features])?
+            fn insert_into<L: Layout>(part: &mut Part<'_>, hashes: &[u64]) {
+                part.insert::<L, This>(machine(), hashes);
             }
 
             $(#[$features])?

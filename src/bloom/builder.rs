@@ -129,7 +129,7 @@ builder! {
 impl<H: KeyHasher> BlockedBloomFilterBuilder<H> {
     fn size(&self) -> Result<size::BlockedSize, BuildError> {
         let (capacity, rate) = self.request.checked()?;
-        Ok(size::BlockedSize::smallest(capacity, rate))
+        Ok(size::BlockedSize::fastest(capacity, rate))
     }
 
     /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).

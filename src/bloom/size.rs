@@ -71,6 +71,12 @@ pub(crate) fn optimal_bits_per_key(rate: f64) -> f64 {
     -rate.log2() / LN_2
 }
 
+/// How much larger than whole lines half lines may be: they are twice as fast.
+const SLACK: f64 = 0.08;
+
+/// The most lines that are used by halves: 32 of 64 digits are left for the bits of a key.
+const MOST_LINES: f64 = (1_u64 << 31) as f64;
+
 /// Size and number of probes of a blocked Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BlockedSize {
@@ -80,14 +86,20 @@ pub(super) struct BlockedSize {
 }
 
 impl BlockedSize {
-    /// The smallest filter that holds `keys` keys at `rate`; that with the fewest probes among equals.
-    pub(super) fn smallest(keys: usize, rate: f64) -> Self {
-        let sizes = Probes::ALL.map(|probes| {
-            let lines = (keys as f64 / keys_per_line(probes, rate)).max(1.0);
-            Self { lines, probes }
-        });
-        let [first, others @ ..] = sizes;
+    /// The filter that holds `keys` keys at `rate`: in half lines if these take little more than whole ones.
+    pub(super) fn fastest(keys: usize, rate: f64) -> Self {
+        let (half, smallest) = (Self::of(keys, rate, Probes::Half), Self::smallest(keys, rate));
+        if half.lines <= MOST_LINES && half.lines <= smallest.lines * (1.0 + SLACK) { half } else { smallest }
+    }
+
+    /// The smallest filter of whole lines; that with the fewest probes among equals.
+    fn smallest(keys: usize, rate: f64) -> Self {
+        let [first, others @ ..] = Probes::LINES.map(|probes| Self::of(keys, rate, probes));
         others.into_iter().fold(first, |best, size| if size.lines < best.lines { size } else { best })
+    }
+
+    fn of(keys: usize, rate: f64, probes: Probes) -> Self {
+        Self { lines: (keys as f64 / keys_per_line(probes, rate)).max(1.0), probes }
     }
 
     /// The words of the lines. Saturates for absurd sizes, which the allocation then refuses.
@@ -103,9 +115,10 @@ impl BlockedSize {
 
 /// The mean number of keys per line at which the filter errs with probability `rate`.
 fn keys_per_line(probes: Probes, rate: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 4096.0);
+    // No filter of a rate of 1/2 has fewer than 1.44 bits a key.
+    let (mut low, mut high) = (0.0, 512.0);
     // The rate grows with the load: halve the interval until nothing is left of it.
-    for _ in 0..60 {
+    for _ in 0..57 {
         let middle = (low + high) / 2.0;
         if blocked_rate(probes, middle) <= rate {
             low = middle;
@@ -120,8 +133,8 @@ fn keys_per_line(probes: Probes, rate: f64) -> f64 {
 /// lines with 0, 1, 2, … keys, weighted by Poisson's distribution. It is what makes a blocked filter larger
 /// than a classic one: lines that are fuller than the average err far more often than emptier ones make up for.
 fn blocked_rate(probes: Probes, load: f64) -> f64 {
-    // Keys of the other half of the lanes do not meet the query.
-    let load = if probes == Probes::Four { load / 2.0 } else { load };
+    // Keys of the other half of the lanes, or of the line, do not meet the query.
+    let load = if matches!(probes, Probes::Four | Probes::Half) { load / 2.0 } else { load };
     let last = (load + 12.0 * load.sqrt() + 30.0) as u32;
     let mut log_weight = -load;
     let mut rate = 0.0;
@@ -136,13 +149,14 @@ fn blocked_rate(probes: Probes, load: f64) -> f64 {
 
 /// The false-positive rate of a line with exactly `keys` keys (in the half of the lanes that is asked about).
 ///
-/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64. With
-/// two probes per lane, the two bits of the query coincide once in 64 times.
+/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64, or 31/32 in half
+/// a line. With two probes per lane, the two bits of the query coincide once in 64 times.
 fn line_rate(probes: Probes, keys: f64) -> f64 {
     let unset = |bits: f64, balls: f64| ((64.0 - bits) / 64.0).powf(balls);
     match probes {
         Probes::Four => (1.0 - unset(1.0, keys)).powi(4),
         Probes::Eight => (1.0 - unset(1.0, keys)).powi(8),
+        Probes::Half => (1.0 - unset(2.0, keys)).powi(8),
         Probes::Sixteen => {
             let balls = 2.0 * keys;
             let one = 1.0 - unset(1.0, balls);
@@ -179,11 +193,16 @@ mod tests {
         assert_eq!(probes(0.2), Probes::Four);
         assert_eq!(probes(1.0 / 256.0), Probes::Eight);
         assert_eq!(probes(1e-6), Probes::Sixteen);
+        let fastest = |rate| BlockedSize::fastest(1 << 20, rate);
+        assert_eq!([0.2, 0.01, 1.0 / 256.0, 0.001].map(|rate| fastest(rate).probes)[1..], [Probes::Half; 3]);
+        assert_eq!(fastest(1e-6).probes, Probes::Sixteen);
+        let bits = |size: BlockedSize| size.memory() as f64 / f64::from(1 << 20);
+        assert!((12.8..12.9).contains(&bits(fastest(1.0 / 256.0))));
     }
 
     #[test]
     fn the_blocked_rate_grows_with_the_load() {
-        for probes in Probes::ALL {
+        for probes in Probes::LINES.into_iter().chain([Probes::Half]) {
             let rates: Vec<f64> = (0..200).map(|load| blocked_rate(probes, f64::from(load))).collect();
             assert!(rates.windows(2).all(|pair| pair[0] < pair[1]), "{probes:?}");
         }

@@ -3,11 +3,10 @@
 use std::marker::PhantomData;
 
 use crate::bins::BinParameters;
-use crate::filter::clear_remote;
 use crate::ground::{Ground, Wishes, choose, from_sorted};
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, code_for, common_parameters};
-use crate::{Adaptive, BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
+use crate::{BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
 
 use super::scheme::Extending;
 use super::{ExtensionFilter, On};
@@ -135,9 +134,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
     ///
     /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
-    /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. On [bins](Ground::Bins),
-    /// where insertion is fast as it is, the keys are inserted one by one. Where the ground is to be chosen, so many keys count as
-    /// capacity.
+    /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. Where the
+    /// ground is to be chosen, so many keys count as capacity.
     ///
     /// # Errors
     ///
@@ -155,14 +153,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         self.parameters.capacity = self.parameters.capacity.max(keys.len()).max(1);
         match self.build()?.on {
             On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.filled(keys, remote)?) }),
-            bins @ On::Bins(_) => {
-                let mut filter = ExtensionFilter { on: bins };
-                clear_remote(remote)?;
-                for key in keys {
-                    filter.insert(key, remote)?;
-                }
-                Ok(filter)
-            }
+            On::Bins(bins) => Ok(ExtensionFilter { on: On::Bins(bins.filled(keys, remote)?) }),
         }
     }
 

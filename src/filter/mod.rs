@@ -13,6 +13,7 @@
 mod adaptive;
 mod dynamic;
 mod growable;
+mod inserter;
 mod plain;
 mod query;
 mod rebuild;
@@ -24,8 +25,10 @@ pub use dynamic::{
     dyn_whitelist,
 };
 pub use growable::Growable;
-pub(crate) use plain::insert_in_order;
+pub use inserter::Inserter;
+pub(crate) use inserter::{SMALL, Waiting};
 pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
+pub(crate) use plain::{PART, insert_in_order, insert_in_parts, insert_one_by_one};
 pub use query::Filter;
 pub use rebuild::RebuildError;
 pub(crate) use rebuild::{Grouped, clear_range, clear_remote, out_of_memory};

@@ -4,6 +4,8 @@ use thiserror::Error;
 
 use crate::{Digest, Filter, FullError, Key, KeyHasher};
 
+use super::{Inserter, SMALL};
+
 /// A filter that keys are inserted into without a remote.
 ///
 /// ```
@@ -43,6 +45,28 @@ pub trait Insert: Filter {
         self.insert_digest(digest)
     }
 
+    /// Returns a handle that inserts keys one by one at the speed of [`insert_many`](Self::insert_many): they wait a little, while
+    /// their memory is on its way. For tables beyond the processor's cache.
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter, Insert};
+    ///
+    /// let mut filter = BinFilter::with_capacity(1000)?;
+    /// let mut inserter = filter.inserter();
+    /// for key in 0..1000_u64 {
+    ///     inserter.insert(&key)?;
+    /// }
+    /// inserter.finish()?;
+    /// assert_eq!(filter.len(), 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn inserter(&mut self) -> Inserter<'_, Self>
+    where
+        Self: Sized,
+    {
+        Inserter::new(self)
+    }
+
     /// Inserts many keys, and says how many of them the filter did not accept before.
     ///
     /// The same as inserting them one after the other, and faster on tables beyond the processor's cache: memory is fetched
@@ -63,17 +87,10 @@ pub trait Insert: Filter {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
-        let (mut fresh, mut done) = (0, 0);
-        let mut digests = Vec::with_capacity(keys.len().min(PART));
-        for keys in keys.chunks(PART) {
-            digests.clear();
-            digests.extend(keys.iter().map(|key| self.hasher().digest_key(key)));
-            fresh += self
-                .insert_digests(&digests)
-                .map_err(|error| InsertManyError { inserted: done + error.inserted, ..error })?;
-            done += keys.len();
+        if self.capacity() > SMALL {
+            return insert_in_parts(self, keys, PART);
         }
-        Ok(fresh)
+        insert_one_by_one(self, keys)
     }
 
     /// [`insert_many`](Self::insert_many) for those who have hashed already.
@@ -106,8 +123,41 @@ pub(crate) fn insert_in_order<F: Insert + ?Sized>(
     Ok(fresh)
 }
 
-/// Keys that [`insert_many`](Insert::insert_many) hashes at a time: few enough for a cache, many enough to be sorted.
-const PART: usize = 1 << 20;
+/// Inserts keys into a filter that lies in the processor's cache.
+#[inline]
+pub(crate) fn insert_one_by_one<F: Insert + ?Sized, K: Key>(
+    filter: &mut F,
+    keys: &[K],
+) -> Result<usize, InsertManyError> {
+    let mut fresh = 0;
+    for (inserted, key) in keys.iter().enumerate() {
+        fresh += usize::from(filter.insert(key).map_err(|full| InsertManyError { inserted, full })?);
+    }
+    Ok(fresh)
+}
+
+/// Inserts so many keys at a time, which are hashed first.
+#[inline]
+pub(crate) fn insert_in_parts<F: Insert + ?Sized, K: Key>(
+    filter: &mut F,
+    keys: &[K],
+    part: usize,
+) -> Result<usize, InsertManyError> {
+    let (mut fresh, mut done) = (0, 0);
+    let mut digests = Vec::with_capacity(keys.len().min(part));
+    for keys in keys.chunks(part) {
+        digests.clear();
+        digests.extend(keys.iter().map(|key| filter.hasher().digest_key(key)));
+        fresh += filter
+            .insert_digests(&digests)
+            .map_err(|error| InsertManyError { inserted: done + error.inserted, ..error })?;
+        done += keys.len();
+    }
+    Ok(fresh)
+}
+
+/// Keys that [`insert_many`](Insert::insert_many) hashes at a time: their digests stay in the first cache.
+pub(crate) const PART: usize = 1 << 10;
 
 /// There was no room for all of [many keys](Insert::insert_many).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

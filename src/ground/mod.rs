@@ -17,9 +17,11 @@
 //! | which item is whose | `matching` |
 //! | insertion, removal, repair | `update` |
 //! | bringing table and remote together | `settle` |
+//! | many keys at once | `gather` |
 //! | table and remote side by side: growth, verification, a filter from a scan | `merge` |
 
 mod choice;
+mod gather;
 mod homes;
 mod keys;
 mod matching;
@@ -31,8 +33,9 @@ use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 pub use choice::Ground;
 pub(crate) use choice::{Wishes, choose};
+pub(crate) use gather::{Failed, Gather};
 pub(crate) use homes::Homes;
-pub(crate) use keys::{Keys, Seen, visit as visit_keys};
+pub(crate) use keys::{Seen, visit as visit_keys};
 pub(crate) use merge::{from_sorted, grow, verify_remote};
 pub(crate) use settle::settle;
 pub(crate) use update::{adapt, insert_anywhere, insert_new, paired_in, remove, remove_stored};

@@ -9,64 +9,13 @@
 //! Where a bucket's items end is max(`start` + items, `own`), for items that would have to begin at `start` and end at
 //! `own` if nothing stood before them. So buckets can be sorted and filled on several cores.
 
-use std::marker::PhantomData;
-
 use crate::bits::AlignedWords;
+use crate::scatter::{Buckets, Hashed, Partition, scattered, sorted};
 use crate::{BuildError, parallel};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::table::Table;
-
-/// What is sorted: the hash bits that a key is placed by, and perhaps more. In a few words, which can lie on huge pages.
-pub(crate) trait Hashed: Copy + Send + Sync {
-    const WORDS: usize;
-
-    fn hash(self) -> u64;
-
-    fn load(words: &[u64]) -> Self;
-
-    fn store(self, words: &mut [u64]);
-}
-
-impl Hashed for u64 {
-    const WORDS: usize = 1;
-
-    #[inline(always)]
-    fn hash(self) -> u64 {
-        self
-    }
-
-    #[inline(always)]
-    fn load(words: &[u64]) -> Self {
-        words[0]
-    }
-
-    #[inline(always)]
-    fn store(self, words: &mut [u64]) {
-        words[0] = self;
-    }
-}
-
-/// With the number of the key.
-impl Hashed for (u64, usize) {
-    const WORDS: usize = 2;
-
-    #[inline(always)]
-    fn hash(self) -> u64 {
-        self.0
-    }
-
-    #[inline(always)]
-    fn load(words: &[u64]) -> Self {
-        (words[0], words[1] as usize)
-    }
-
-    #[inline(always)]
-    fn store(self, words: &mut [u64]) {
-        words[..2].copy_from_slice(&[self.0, self.1 as u64]);
-    }
-}
 
 /// The fewest blocks of a bucket: 32 KiB of the usual ones.
 const FEWEST_BLOCKS: usize = 512;
@@ -102,62 +51,30 @@ impl Cut {
         (self.product(hash) >> 64) as u64
     }
 
+    /// The slots of a bucket's blocks.
+    fn slots_per_bucket(self) -> u64 {
+        u64::from(self.shape.slots()) << self.log2_blocks
+    }
+}
+
+impl Partition for Cut {
+    fn buckets(self) -> usize {
+        self.buckets
+    }
+
     #[inline(always)]
     fn bucket(self, hash: u64) -> usize {
         self.shape.split(self.quotient(hash)).0 >> self.log2_blocks
     }
 
-    /// The slots of a bucket's blocks.
-    fn slots_per_bucket(self) -> usize {
-        (self.shape.slots() as usize) << self.log2_blocks
+    fn places(self, bucket: usize) -> usize {
+        let first = bucket as u64 * self.slots_per_bucket();
+        self.slots.saturating_sub(first).min(self.slots_per_bucket()) as usize
     }
 
-    fn first_slot(self, bucket: usize) -> u64 {
-        bucket as u64 * self.slots_per_bucket() as u64
-    }
-}
-
-/// Items by bucket, in their order.
-pub(crate) struct Buckets<T> {
-    words: AlignedWords,
-    /// Where each bucket ends, in items.
-    ends: Vec<usize>,
-    items: PhantomData<T>,
-}
-
-impl<T: Hashed> Buckets<T> {
-    /// Scatters `item(0)`, `item(1)` and so on, which are asked for twice.
-    fn scatter(
-        cut: Cut,
-        numbers: std::ops::Range<usize>,
-        item: impl Fn(usize) -> T,
-    ) -> Result<Self, BuildError> {
-        let mut ends = vec![0; cut.buckets];
-        for number in numbers.clone() {
-            ends[cut.bucket(item(number).hash())] += 1;
-        }
-        let mut sum = 0;
-        for end in &mut ends {
-            // Where the bucket begins, for now.
-            (*end, sum) = (sum, sum + *end);
-        }
-        let words = numbers.len().saturating_mul(T::WORDS);
-        let bytes = words.saturating_mul(8);
-        let mut words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
-        let all = &mut words[..];
-        for number in numbers {
-            let item = item(number);
-            let place = &mut ends[cut.bucket(item.hash())];
-            item.store(&mut all[*place * T::WORDS..(*place + 1) * T::WORDS]);
-            *place += 1;
-        }
-        Ok(Self { words, ends, items: PhantomData })
-    }
-
-    fn get(&self, bucket: usize) -> impl Iterator<Item = T> {
-        let start = bucket.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let words = &self.words[start * T::WORDS..self.ends[bucket] * T::WORDS];
-        words.chunks_exact(T::WORDS).map(T::load)
+    #[inline(always)]
+    fn place(self, hash: u64, bucket: usize) -> usize {
+        (self.quotient(hash) - bucket as u64 * self.slots_per_bucket()) as usize
     }
 }
 
@@ -168,35 +85,12 @@ pub(super) const PAYS_FROM: usize = 1 << 12;
 pub(super) const AHEAD: usize = 16;
 
 /// The hashes of all numbers below `count` in the order of their buckets.
-pub(super) fn scattered(
+pub(super) fn by_bucket(
     table: &Table,
     count: usize,
     hash: impl Fn(usize) -> u64,
 ) -> Result<AlignedWords, BuildError> {
-    Ok(Buckets::scatter(Cut::of(table), 0..count, hash)?.words)
-}
-
-/// The items of a bucket by quotient; those of one quotient in their order.
-fn sorted<T: Hashed>(cut: Cut, bucket: usize, pieces: &[Buckets<T>]) -> Vec<T> {
-    let first = cut.first_slot(bucket);
-    let place = |item: T| (cut.quotient(item.hash()) - first) as usize;
-    let mut starts = vec![0_u32; cut.slots_per_bucket()];
-    let items = || pieces.iter().flat_map(|piece| piece.get(bucket));
-    items().for_each(|item| starts[place(item)] += 1);
-    let mut sum = 0;
-    for start in &mut starts {
-        (*start, sum) = (sum, sum + *start);
-    }
-    let mut sorted = Vec::new();
-    if let Some(any) = items().next() {
-        sorted.resize(sum as usize, any);
-    }
-    for item in items() {
-        let start = &mut starts[place(item)];
-        sorted[*start as usize] = item;
-        *start += 1;
-    }
-    sorted
+    Ok(Buckets::scatter(Cut::of(table), 0..count, hash)?.into_words())
 }
 
 /// What a bucket has pushed over its end.
@@ -311,11 +205,7 @@ pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
 ) -> Result<Table, E> {
     debug_assert_eq!(table.len(), 0);
     let (cut, shape, threads) = (Cut::of(&table), table.shape, parallel::threads());
-    let part = count.div_ceil(threads).max(1);
-    let parts = (0..count).step_by(part).map(|start| start..(start + part).min(count)).collect();
-    let pieces: Result<Vec<_>, _> =
-        parallel::map(parts, |numbers| Buckets::scatter(cut, numbers, &item)).into_iter().collect();
-    let pieces = pieces?;
+    let pieces = scattered(cut, count, item)?;
     let (mut free, mut len, mut spilled) = (0, 0, Vec::new());
     let chunk = shape.words() << cut.log2_blocks;
     let mut blocks: Vec<(usize, &mut [u64])> = table.words.chunks_mut(chunk).enumerate().collect();

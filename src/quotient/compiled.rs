@@ -6,6 +6,8 @@
 use crate::FullError;
 
 use super::dispatch::Operations;
+#[cfg(target_arch = "x86_64")]
+use super::fixed_line::{CodedCenti, CodedMilli, FixedLine, PlainCenti, PlainMilli};
 use super::geometry::{BlocksOf, ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::insert::Agreed;
 use super::machine::Machine;
@@ -20,6 +22,14 @@ trait ShapeOf: Shape {
 }
 
 impl<const SLOTS: u32> ShapeOf for ByteLine<SLOTS> {
+    #[inline(always)]
+    fn of(_: &Table) -> Self {
+        Self
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<const R: u32, const SLOTS: u32, const CODE_BITS: u32> ShapeOf for FixedLine<R, SLOTS, CODE_BITS> {
     #[inline(always)]
     fn of(_: &Table) -> Self {
         Self
@@ -243,6 +253,14 @@ pub(super) mod x86 {
     pub(in super::super) static BMI2_OF_8: Operations = bmi2::operations::<BlocksOf<8>>();
     pub(in super::super) static BMI2_OF_16: Operations = bmi2::operations::<BlocksOf<16>>();
     pub(in super::super) static BMI2: Operations = bmi2::operations::<Geometry>();
+    pub(in super::super) static BMI2_PLAIN_CENTI: Operations = bmi2::operations::<PlainCenti>();
+    pub(in super::super) static BMI2_CODED_CENTI: Operations = bmi2::operations::<CodedCenti>();
+    pub(in super::super) static BMI2_PLAIN_MILLI: Operations = bmi2::operations::<PlainMilli>();
+    pub(in super::super) static BMI2_CODED_MILLI: Operations = bmi2::operations::<CodedMilli>();
+    pub(in super::super) static AVX512_PLAIN_CENTI: Operations = avx512_any::operations::<PlainCenti>();
+    pub(in super::super) static AVX512_CODED_CENTI: Operations = avx512_any::operations::<CodedCenti>();
+    pub(in super::super) static AVX512_PLAIN_MILLI: Operations = avx512_any::operations::<PlainMilli>();
+    pub(in super::super) static AVX512_CODED_MILLI: Operations = avx512_any::operations::<CodedMilli>();
     pub(in super::super) static AVX512_OF_4: Operations = avx512_any::operations::<BlocksOf<4>>();
     pub(in super::super) static AVX512_OF_8: Operations = avx512_any::operations::<BlocksOf<8>>();
     pub(in super::super) static AVX512_OF_16: Operations = avx512_any::operations::<BlocksOf<16>>();

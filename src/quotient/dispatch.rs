@@ -7,6 +7,8 @@ use crate::bits::Isa;
 use crate::coding::HIGHEST_CHUNK;
 
 use super::compiled;
+#[cfg(target_arch = "x86_64")]
+use super::fixed_line::{CodedCenti, CodedMilli, PlainCenti, PlainMilli};
 use super::geometry::{CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::insert::Agreed;
 use super::machine::Machine;
@@ -66,6 +68,22 @@ impl Operations {
             (Isa::Avx2, PLAIN_SLOTS) => &compiled::x86::AVX2_PLAIN,
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx2, CODED_SLOTS) => &compiled::x86::AVX2_CODED,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, _) if PlainCenti::is(shape) => &compiled::x86::AVX512_PLAIN_CENTI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, _) if CodedCenti::is(shape) => &compiled::x86::AVX512_CODED_CENTI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, _) if PlainMilli::is(shape) => &compiled::x86::AVX512_PLAIN_MILLI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, _) if CodedMilli::is(shape) => &compiled::x86::AVX512_CODED_MILLI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _) if PlainCenti::is(shape) => &compiled::x86::BMI2_PLAIN_CENTI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _) if CodedCenti::is(shape) => &compiled::x86::BMI2_CODED_CENTI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _) if PlainMilli::is(shape) => &compiled::x86::BMI2_PLAIN_MILLI,
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _) if CodedMilli::is(shape) => &compiled::x86::BMI2_CODED_MILLI,
             #[cfg(target_arch = "x86_64")]
             (isa @ (Isa::Avx2 | Isa::Avx512), _) => match (isa, shape.words()) {
                 (Isa::Avx512, 4) => &compiled::x86::AVX512_OF_4,

@@ -1,6 +1,6 @@
 //! The plain quotient filter.
 
-use crate::filter::insert_in_order;
+use crate::filter::{PART, SMALL, Waiting, insert_in_order, insert_in_parts, insert_one_by_one};
 use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
     MergeError, RemovalDisabled, Remove, Seed, Xxh3,
@@ -11,8 +11,11 @@ use super::bulk;
 use super::geometry::Geometry;
 use super::table::{Place, Run, Table};
 
-/// What a core has of the processor's cache at least, in bytes: tables below are not worth sorting for.
-const CACHE: usize = 1 << 20;
+/// What a core has of the processor's cache, in bytes: tables below are not worth sorting for.
+const CACHE: usize = 1 << 22;
+
+/// Keys that are sorted together.
+const SORTED_PART: usize = 1 << 20;
 
 /// A quotient filter: compact, exact in its counts, with removal, growth and merging.
 ///
@@ -132,6 +135,11 @@ impl<H: KeyHasher> QuotientFilter<H> {
         self.capacity *= 2;
         self.doublings -= 1;
         Ok(())
+    }
+
+    /// Whether so many keys are worth sorting before they are inserted.
+    fn sorts(&self, keys: usize) -> bool {
+        keys >= bulk::PAYS_FROM && self.table.memory_bits() / 8 > CACHE
     }
 
     /// Inserts even beyond capacity: with a higher rate, and if there is no bit left to grow by, more slowly.
@@ -256,15 +264,22 @@ impl<H: KeyHasher> Insert for QuotientFilter<H> {
         self.table.insert(place.quotient, remainder).map(|_| !known)
     }
 
+    /// Keys that are sorted are taken by the million, others a few at a time, or one by one into a small table.
+    fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
+        if self.capacity.max(keys.len()) <= SMALL {
+            return insert_one_by_one(self, keys);
+        }
+        insert_in_parts(self, keys, if self.sorts(keys.len()) { SORTED_PART } else { PART })
+    }
+
     /// Keys that have room are sorted by the part of the table that they go to, if it is larger than a cache.
     fn insert_digests(&mut self, digests: &[Digest]) -> Result<usize, InsertManyError> {
         let fits = |filter: &Self| digests.len() <= filter.capacity - filter.len().min(filter.capacity);
         while !fits(self) && self.grow().is_ok() {}
-        let pays = digests.len() >= bulk::PAYS_FROM && self.table.memory_bits() / 8 > CACHE;
-        if !pays || !fits(self) {
+        if !self.sorts(digests.len()) || !fits(self) {
             return insert_in_order(self, digests);
         }
-        let Ok(sorted) = bulk::scattered(&self.table, digests.len(), |number| digests[number].hi) else {
+        let Ok(sorted) = bulk::by_bucket(&self.table, digests.len(), |number| digests[number].hi) else {
             return insert_in_order(self, digests);
         };
         let mut fresh = 0;
@@ -306,8 +321,21 @@ impl<H: KeyHasher> Remove for QuotientFilter<H> {
 /// happen, [`insert`](QuotientFilter::insert) says when the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        // Keys wait a little, while their memory is on its way.
+        let mut waiting = Waiting::new();
         for key in keys {
-            self.insert_anyway(self.hasher.digest_key(&key));
+            let digest = self.hasher.digest_key(&key);
+            if self.capacity <= SMALL {
+                self.insert_anyway(digest);
+                continue;
+            }
+            self.prefetch(self.place(digest));
+            if let Some(oldest) = waiting.push(digest) {
+                self.insert_anyway(oldest);
+            }
+        }
+        while let Some(digest) = waiting.pop() {
+            self.insert_anyway(digest);
         }
     }
 }

@@ -18,8 +18,8 @@ pub(crate) const MARKED: u32 = 16;
 
 /// The fields of a block, as the functions that touch bits need them.
 ///
-/// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), so that their hot functions compile to
-/// constant shifts; every other one is a [`Geometry`] that computes them, with the size of its blocks as a constant
+/// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), and so do those with r = 7 and 10 (`FixedLine`), so that
+/// their hot functions compile to constant shifts; every other one is a [`Geometry`] that computes them, with the size of its blocks as a constant
 /// for the common sizes ([`BlocksOf`]).
 pub(crate) trait Shape: Copy {
     /// Whether it is a [`ByteLine`].

@@ -6,6 +6,8 @@ pub(crate) mod bulk;
 mod compiled;
 mod dispatch;
 mod filter;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod fixed_line;
 mod geometry;
 mod insert;
 mod items;

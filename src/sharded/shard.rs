@@ -1,6 +1,9 @@
 //! One shard: a filter, who may ask it and who may change it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc, LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 use crate::Filter;
 use crate::play::OwnedChange;
@@ -17,14 +20,52 @@ use crate::play::OwnedChange;
 pub(super) struct Shard<F> {
     filter: RwLock<F>,
     writers: Mutex<Doubts>,
+    waiting: Waiting,
+}
+
+/// How many threads wait for the write lock of any shard. Whoever keeps read locks looks here whether to let go of them: a hint, on
+/// which nothing else depends.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    #[inline(always)]
+    pub(super) fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts among those who wait until the value is dropped.
+    fn one(&self) -> impl Drop {
+        struct One<'w>(&'w AtomicUsize);
+        impl Drop for One<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        self.0.fetch_add(1, Ordering::Relaxed);
+        One(&self.0)
+    }
 }
 
 /// The changes, with addresses as the filter knows them, that the remote has made or not and the filter has not followed.
 pub(super) type Doubts = Vec<OwnedChange>;
 
 impl<F> Shard<F> {
-    pub(super) fn new(filter: F) -> Self {
-        Self { filter: RwLock::new(filter), writers: Mutex::default() }
+    pub(super) fn new(filter: F, waiting: &Waiting) -> Self {
+        Self { filter: RwLock::new(filter), writers: Mutex::default(), waiting: waiting.clone() }
+    }
+
+    /// Waits for the write lock, and says so if it is not to be had at once.
+    #[inline]
+    fn lock(&self) -> LockResult<RwLockWriteGuard<'_, F>> {
+        match self.filter.try_write() {
+            Ok(guard) => Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
+            Err(TryLockError::WouldBlock) => {
+                let _one = self.waiting.one();
+                self.filter.write()
+            }
+        }
     }
 
     /// To ask the filter; `None` if it is in doubt.
@@ -36,7 +77,7 @@ impl<F> Shard<F> {
     /// To change the filter in memory; `None` if it is in doubt.
     #[inline]
     pub(super) fn write(&self) -> Option<RwLockWriteGuard<'_, F>> {
-        self.filter.write().ok()
+        self.lock().ok()
     }
 
     /// The filter, in doubt or not: for its parameters and counts alone.
@@ -51,7 +92,7 @@ impl<F> Shard<F> {
 
     /// Puts another filter in the place of this one, and ends all doubt.
     pub(super) fn set(&self, filter: F) {
-        let mut guard = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.lock().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *guard, filter);
         drop(guard);
         self.filter.clear_poison();
@@ -64,7 +105,7 @@ impl<F> Shard<F> {
     where
         F: Filter,
     {
-        let mut filter = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        let mut filter = self.lock().unwrap_or_else(PoisonError::into_inner);
         reset(&mut filter);
         if filter.verify().is_ok() {
             self.filter.clear_poison();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use besom::format::{Persist, ReadOptions, WriteOptions};
-use besom::{KeyHasher, Xxh3};
+use besom::{BlockedBloomFilter, Filter, KeyHasher, SipHash, Xxh3};
 
 use crate::for_every_subject;
 use crate::subjects::{State, Subject};
@@ -37,6 +37,27 @@ fn agrees<S: Subject>() {
 #[test]
 fn files_of_version_2_are_read_and_written_for_ever() {
     for_every_subject!(agrees);
+}
+
+/// What was written before keys had their bits in half lines.
+fn blocked_bloom_of_lines<H: KeyHasher>(name: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2").join(name);
+    let (filter, header) = BlockedBloomFilter::<H>::load(&path, &ReadOptions::new()).unwrap();
+    filter.verify().unwrap();
+    assert!(filter.len() == 100 && (0..100_u64).all(|key| filter.contains(&key)));
+    let strangers = (1_000..21_000_u64).filter(|key| filter.contains(key)).count();
+    assert!(strangers < 300, "{strangers} of 20000 at a rate of 1/100");
+    let options = WriteOptions::new().generation(header.generation);
+    assert!(
+        filter.to_bytes(&options).unwrap() == fs::read(&path).unwrap(),
+        "{name} is written otherwise now"
+    );
+}
+
+#[test]
+fn blocked_bloom_filters_of_whole_lines_are_read_for_ever() {
+    blocked_bloom_of_lines::<Xxh3>("blocked-bloom.besom");
+    blocked_bloom_of_lines::<SipHash>("blocked-bloom-siphash.besom");
 }
 
 fn write_if_missing<S: Subject>() {

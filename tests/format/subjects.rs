@@ -64,12 +64,14 @@ fn removed<F: Remove + Clone>(states: &mut Vec<State<F>>) {
 }
 
 macro_rules! subject {
-    ($(#[$doc:meta])* $name:ident, $filter:ident, $states:expr) => {
+    ($(#[$doc:meta])* $name:ident $(= $fixture:literal)?, $filter:ident, $states:expr) => {
         $(#[$doc])*
         pub(crate) struct $name<H>(PhantomData<H>);
 
         impl<H: KeyHasher> Subject for $name<H> {
             type Filter = $filter<H>;
+
+            $(const NAME: Option<&str> = Some($fixture);)?
 
             fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
                 let states: fn(usize, u64) -> Vec<State<Self::Filter>> = $states;
@@ -94,7 +96,7 @@ subject!(Bloom, BloomFilter, |capacity, seed| {
     filled(builder.hasher::<H>().build().unwrap())
 });
 
-subject!(BlockedBloom, BlockedBloomFilter, |capacity, seed| {
+subject!(BlockedBloom = "blocked-bloom-half", BlockedBloomFilter, |capacity, seed| {
     let rate = [0.1, 0.01, 0.0001][seed as usize % 3];
     let builder = BlockedBloomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
     filled(builder.hasher::<H>().build().unwrap())

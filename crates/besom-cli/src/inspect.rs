@@ -176,7 +176,8 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
         | Kind::Cyclic1
         | Kind::Cyclic2
         | Kind::Cyclic3 => CUCKOO,
-        Kind::Bloom | Kind::BlockedBloom | Kind::Whitelist => &["words", "probes"],
+        Kind::Bloom | Kind::Whitelist => &["words", "probes"],
+        Kind::BlockedBloom => &["words", "probes", "half lines"],
         Kind::TinySet => &["bits of a block", "chains", "removal", "blocks"],
         Kind::Exact => &["keys that are rejected"],
         _ => &[],

@@ -4,6 +4,7 @@
 //! gives that bit away and means the same as before, so every repair survives.
 
 use crate::coding::Extension;
+use crate::filter::out_of_memory;
 use crate::ground::Filling;
 use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
@@ -32,11 +33,11 @@ impl FillingBins {
     /// Fills the bin whose keys are all there, in order.
     fn store_group<E>(&mut self) -> Result<(), AdaptiveError<E>> {
         let (bin, table) = (self.bin, &mut self.table);
-        for &(entry, _) in &self.group {
-            if table.insert_entry(bin, entry).is_err() {
-                return Err(AdaptiveError::OutOfMemory { bytes: table.memory_bits() / 8 });
-            }
+        if self.group.is_empty() {
+            return Ok(());
         }
+        let entries: Vec<Entry> = self.group.iter().map(|&(entry, _)| entry).collect();
+        table.fill_bin(bin, &entries).map_err(out_of_memory)?;
         if self.group.iter().any(|(_, value)| value.len() > 0) {
             let values: Vec<Extension> = self.group.iter().map(|&(_, value)| value).collect();
             self.values.store(bin, table.bins(), &values);
@@ -48,8 +49,12 @@ impl FillingBins {
         Ok(())
     }
 
-    /// Fills a bin with these items, in order. `None` if there is no memory for them.
+    /// Fills a bin with these items, in order, and bins in theirs. `None` if they are out of order, or there is no memory for
+    /// them.
     pub(super) fn fill(&mut self, bin: u64, items: Vec<(Entry, Extension)>) -> Option<()> {
+        if bin < self.bin || !items.is_sorted_by_key(|&(entry, _)| entry) {
+            return None;
+        }
         (self.bin, self.group) = (bin, items);
         self.store_group::<std::convert::Infallible>().ok()
     }

@@ -16,10 +16,11 @@
 //! | queries, and the filter as a whole | this file |
 //! | extensions by rank | `bins::values` |
 //! | insertion, and what changes in a bin | `update` |
-//! | growth | `grow` |
+//! | growth; many keys at once | `grow`, `bulk` |
 //! | what is the same on every ground: homes, removal, repair, the way back | [`ground`](crate::ground), by `homed` |
 //! | files | `persist` |
 
+mod bulk;
 mod grow;
 mod homed;
 mod persist;

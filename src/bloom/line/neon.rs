@@ -77,7 +77,7 @@ fn two_lanes(probes: Probes, lo: u64, lane: usize) -> uint64x2_t {
     let half = &HALVES[(lo >> 63) as usize][lane..];
     match probes {
         Probes::Four => bits(lo, lane, load(half)),
-        Probes::Eight => bits(lo, lane, load(&[1; 2])),
+        Probes::Eight | Probes::Half => bits(lo, lane, load(&[1; 2])),
         // SAFETY: this file is compiled for processors with NEON only.
         Probes::Sixteen => unsafe {
             let one = load(&[1; 2]);

@@ -80,7 +80,12 @@ pub(super) trait Machine: Copy {
     /// Which of `slots` (bits of the block) hold this remainder.
     #[inline(always)]
     fn matches<S: Shape>(self, shape: S, block: &[u64], remainder: u64, slots: u64) -> u64 {
-        matches_one_by_one(shape, block, remainder, slots)
+        // Without slots anything will do.
+        let first = slots.trailing_zeros() % 64;
+        if slots >> first >> shape.window().slots != 0 {
+            return matches_one_by_one(shape, block, remainder, slots);
+        }
+        matches_in_window(shape, block, remainder, slots, first)
     }
 
     /// Which of `slots` hold one of the first `N` bytes (7 at most) of `chunks`, from the most significant on. For
@@ -119,6 +124,23 @@ pub(super) trait Machine: Copy {
             open_by_words(shape, block, meta, at, end, remainder);
         }
     }
+}
+
+/// [`Machine::matches`] for slots that all lie in the window from `first` on. Loops over those that match: nearly always there is
+/// one.
+#[inline(always)]
+fn matches_in_window<S: Shape>(shape: S, block: &[u64], remainder: u64, slots: u64, first: u32) -> u64 {
+    let window = shape.window();
+    let stored = block::remainders_from(shape, block, first);
+    let mut found = zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window) & window.highest;
+    let mut matches = 0;
+    while found != 0 {
+        // As many fields end below the highest bit of this one as there are before it.
+        let before = (window.highest & (found - 1) & !found).count_ones();
+        matches |= 1_u64.wrapping_shl(first + before);
+        found &= found - 1;
+    }
+    matches & slots
 }
 
 /// [`Machine::matches`] for remainders of any width.

@@ -8,6 +8,8 @@ use besom::{
     TelescopingFilter, TinySet,
 };
 
+use rayon::ThreadPool;
+
 use super::{Built, Comparison, Scale};
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
@@ -15,6 +17,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
         quotient(scale)?,
         telescoping(scale)?,
         extension(scale)?,
+        extension_bins(scale)?,
         bins(scale)?,
         inserting(scale, "blocked-bloom: insertion", |items| {
             BlockedBloomFilter::builder().capacity(items).build()
@@ -25,6 +28,7 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
 
 fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
     let builder = QuotientFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+    let (one, two) = (threads(1)?, threads(2)?);
     scale.compare(
         "quotient: insertion",
         scale.items,
@@ -34,17 +38,17 @@ fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
                 scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
                 Ok(filter.len())
             }),
-            ("insert_many, a million at a time", &mut || {
+            ("insert_many", &mut || {
                 let mut filter = builder.clone().build()?;
                 filter.insert_many(&scale.members)?;
                 Ok(filter.len())
             }),
             ("from_keys, one thread", &mut || {
-                let filter = on_threads(1, || builder.clone().from_keys(&scale.members))?;
+                let filter = one.install(|| builder.clone().from_keys(&scale.members))?;
                 Ok(filter.len())
             }),
             ("from_keys, two threads", &mut || {
-                let filter = on_threads(2, || builder.clone().from_keys(&scale.members))?;
+                let filter = two.install(|| builder.clone().from_keys(&scale.members))?;
                 Ok(filter.len())
             }),
         ],
@@ -53,24 +57,45 @@ fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
 
 fn bins(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
     let builder = BinFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
+    let (one, two) = (threads(1)?, threads(2)?);
     scale.compare(
         "bins: insertion",
         scale.items,
         &mut [
-            ("qfilter: insert", &mut || {
-                let mut filter = qfilter::Filter::new(scale.items as u64, 1.0 / 256.0)?;
-                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
-                Ok(filter.len() as usize)
-            }),
             ("insert", &mut || {
                 let mut filter = builder.clone().build()?;
                 scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
                 Ok(filter.len())
             }),
-            ("insert_many, a million at a time", &mut || {
+            ("inserter", &mut || {
+                let mut filter = builder.clone().build()?;
+                let mut inserter = filter.inserter();
+                scale.members.iter().try_for_each(|key| inserter.insert(key))?;
+                inserter.finish()?;
+                Ok(filter.len())
+            }),
+            ("extend", &mut || {
+                let mut filter = builder.clone().build()?;
+                filter.extend(scale.members.iter().copied());
+                Ok(filter.len())
+            }),
+            ("insert_many", &mut || {
                 let mut filter = builder.clone().build()?;
                 filter.insert_many(&scale.members)?;
                 Ok(filter.len())
+            }),
+            ("from_keys, one thread", &mut || {
+                let filter = one.install(|| builder.clone().from_keys(&scale.members))?;
+                Ok(filter.len())
+            }),
+            ("from_keys, two threads", &mut || {
+                let filter = two.install(|| builder.clone().from_keys(&scale.members))?;
+                Ok(filter.len())
+            }),
+            ("qfilter: insert", &mut || {
+                let mut filter = qfilter::Filter::new(scale.items as u64, 1.0 / 256.0)?;
+                scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
+                Ok(filter.len() as usize)
             }),
         ],
     )
@@ -81,9 +106,9 @@ macro_rules! adaptive {
         fn $name(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
             let builder = $filter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
             $(let builder = builder.$call($value);)?
-            let bulk = |threads: usize| -> Result<usize, Box<dyn Error>> {
-                let filter =
-                    on_threads(threads, || builder.clone().from_keys(&scale.members, &mut NullRemote))?;
+            let (one, two) = (threads(1)?, threads(2)?);
+            let bulk = |pool: &ThreadPool| -> Result<usize, Box<dyn Error>> {
+                let filter = pool.install(|| builder.clone().from_keys(&scale.members, &mut NullRemote))?;
                 Ok(filter.len())
             };
             scale.compare(
@@ -98,8 +123,8 @@ macro_rules! adaptive {
                             .try_for_each(|key| filter.insert(key, &mut NullRemote).map(drop))?;
                         Ok(filter.len())
                     }),
-                    ("from_keys, one thread", &mut || bulk(1)),
-                    ("from_keys, two threads", &mut || bulk(2)),
+                    ("from_keys, one thread", &mut || bulk(&one)),
+                    ("from_keys, two threads", &mut || bulk(&two)),
                 ],
             )
         }
@@ -112,6 +137,12 @@ adaptive!(
     ExtensionFilter,
     "extension-quotient: insertion, with a remote that stores nothing",
     ground(Ground::Quotient)
+);
+adaptive!(
+    extension_bins,
+    ExtensionFilter,
+    "extension-bins: insertion, with a remote that stores nothing",
+    ground(Ground::Bins)
 );
 
 fn inserting<F: Insert>(
@@ -128,7 +159,7 @@ fn inserting<F: Insert>(
                 scale.members.iter().try_for_each(|key| filter.insert(key).map(drop))?;
                 Ok(filter.len())
             }),
-            ("insert_many, a million at a time", &mut || {
+            ("insert_many", &mut || {
                 let mut filter = build(scale.items)?;
                 filter.insert_many(&scale.members)?;
                 Ok(filter.len())
@@ -137,11 +168,7 @@ fn inserting<F: Insert>(
     )
 }
 
-/// Builds with so many threads.
-fn on_threads<T: Send, E: Error + Send + 'static>(
-    threads: usize,
-    work: impl FnOnce() -> Result<T, E> + Send,
-) -> Result<T, Box<dyn Error>> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    Ok(pool.install(work)?)
+/// So many threads.
+fn threads(threads: usize) -> Result<ThreadPool, Box<dyn Error>> {
+    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }

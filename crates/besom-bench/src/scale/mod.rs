@@ -9,7 +9,7 @@ mod mapped;
 mod sharded;
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use besom::BuildError;
 
@@ -42,6 +42,9 @@ struct Comparison {
 
 /// A name, and something to be timed.
 type Way<'w, E> = (&'static str, &'w mut dyn FnMut() -> Result<usize, E>);
+
+/// What is done is done again until it took so long.
+const AT_LEAST: Duration = Duration::from_millis(20);
 
 impl Scale {
     pub(crate) fn new(items: usize, load: f64, repeat: u32, seed: u64) -> Self {
@@ -76,9 +79,12 @@ impl Scale {
         let mut times = vec![Vec::new(); ways.len()];
         for _ in 0..self.repeat {
             for ((_, way), times) in ways.iter_mut().zip(&mut times) {
-                let start = Instant::now();
-                black_box(way()?);
-                times.push(start.elapsed().as_secs_f64());
+                let (start, mut passes) = (Instant::now(), 0_u32);
+                while passes == 0 || start.elapsed() < AT_LEAST {
+                    black_box(way()?);
+                    passes += 1;
+                }
+                times.push(start.elapsed().as_secs_f64() / f64::from(passes));
             }
         }
         let line = |((what, _), mut times): (&(&'static str, _), Vec<f64>)| {

@@ -43,11 +43,21 @@ fn queries(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
             ("unsharded, one by one", &mut || Ok(count_single(&alone, strangers))),
             ("one thread, one by one", &mut || Ok(count_single(&shared, strangers))),
             ("two threads, one by one", &mut || Ok(on_two(strangers, |keys| count_single(&shared, keys)))),
+            ("reader: one thread, one by one", &mut || Ok(count_by_reader(&shared, strangers))),
+            ("reader: two threads, one by one", &mut || {
+                Ok(on_two(strangers, |keys| count_by_reader(&shared, keys)))
+            }),
             ("frozen: two threads, one by one", &mut || {
                 Ok(on_two(strangers, |keys| count_single(&alone, keys)))
             }),
         ],
     )
+}
+
+/// Counts the answers of a reader of its own.
+fn count_by_reader(shared: &Sharded<QuotientFilter>, keys: &[u64]) -> usize {
+    let mut reader = shared.reader();
+    keys.iter().filter(|key| reader.contains(*key)).count()
 }
 
 fn insertion(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
