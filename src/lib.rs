@@ -28,7 +28,8 @@
 //! | | |
 //! |---|---|
 //! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
-//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`]; [`DynFilter`] |
+//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`] |
+//! | a filter that is chosen at run time | [`any`] |
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`BroomFilter`], small [`ExtensionFilter`]s |
@@ -67,6 +68,7 @@
 //! [way back](Adaptive#when-things-fail) for both. The hash of a key depends on its bytes and the seed alone, on every platform
 //! and in every version.
 
+pub mod any;
 mod batch;
 mod bins;
 mod bits;
@@ -75,6 +77,7 @@ pub mod broom;
 mod cascade;
 mod coding;
 pub mod cuckoo;
+pub mod delta;
 mod digest_set;
 mod error;
 pub mod exact;
@@ -91,6 +94,7 @@ mod parallel;
 pub mod play;
 mod quotient;
 mod remote;
+mod roster;
 mod sharded;
 mod telescoping;
 pub mod testing;
@@ -109,9 +113,8 @@ pub use cuckoo::{
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
-    Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
-    FilterStats, Growable, HashAddressed, Insert, InsertManyError, RebuildError, RemovalDisabled, Remove,
-    Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
+    Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
+    RebuildError, RemovalDisabled, Remove, Settled,
 };
 pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};

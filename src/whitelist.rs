@@ -40,7 +40,7 @@ use crate::{
 /// assert!(!filter.contains(&stranger));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct WhitelistFilter<H: KeyHasher = Xxh3> {
     bloom: BloomFilter<H>,
     /// Digests that the Bloom filter accepts and that no stored key has.
@@ -48,6 +48,8 @@ pub struct WhitelistFilter<H: KeyHasher = Xxh3> {
     bound: usize,
     adaptations: u64,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] WhitelistFilter<H>);
 
 /// A [`WhitelistFilter`] could not remember another false positive. It is unchanged, and still accepts the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -1,8 +1,8 @@
 //! Catches: a delta that makes another file than the new one, one that is applied to a file that it does not belong to, damaged deltas
 //! that panic or make half a file.
 
+use besom::delta::{self, DeltaError, Method};
 use besom::exact::{ExactList, exclude};
-use besom::format::delta::{self, DeltaError, Method};
 use besom::format::{Kind, Persist, WriteOptions};
 use besom::testing::Random;
 use besom::{

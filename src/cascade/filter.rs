@@ -42,7 +42,7 @@ use crate::{
 /// assert!(!filter.contains(&stranger));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Cascade<F, H = Xxh3> {
     pub(super) hasher: H,
     pub(super) sizes: Sizes,
@@ -53,6 +53,8 @@ pub struct Cascade<F, H = Xxh3> {
     pub(super) adaptations: u64,
     pub(super) rebuilds: u64,
 }
+
+crate::filter::debug_by_figures!([F: LevelFilter, H: KeyHasher] Cascade<F, H>);
 
 impl<F: LevelFilter> Cascade<F> {
     /// Starts building a filter.

@@ -31,8 +31,19 @@ use crate::Filter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Persist: Filter + Sized {
-    /// Which filter it is.
+    /// Which filter it is; for a type that has filters of all kinds, the one that it is unless somebody says otherwise.
     const KIND: Kind;
+
+    /// Returns which filter this one is.
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    /// Returns whether a filter of this type may be of this kind.
+    #[must_use]
+    fn may_be(kind: Kind) -> bool {
+        kind == Self::KIND
+    }
 
     /// Hands all parts of the filter to the encoder. Called twice for one file, and must do the same both times.
     ///

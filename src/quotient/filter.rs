@@ -33,7 +33,7 @@ const CACHE: usize = 1 << 20;
 /// assert!(!filter.contains("here"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct QuotientFilter<H = Xxh3> {
     pub(super) table: Table,
     hasher: H,
@@ -41,6 +41,8 @@ pub struct QuotientFilter<H = Xxh3> {
     /// How many times the table may still double. Each takes one bit from the remainders.
     pub(super) doublings: u32,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] QuotientFilter<H>);
 
 impl QuotientFilter<Xxh3> {
     /// Asks for a filter; see [`QuotientFilterBuilder`].

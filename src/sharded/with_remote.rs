@@ -439,12 +439,10 @@ fn shared_address<F: Adaptive, P, E>(
     remote: impl FnOnce(P) -> AdaptiveError<E>,
 ) -> AdaptiveError<E> {
     match error {
-        AdaptiveError::Full(full) => AdaptiveError::Full(full),
-        AdaptiveError::Remote(error) => remote(error),
         AdaptiveError::Inconsistent { address: own, expected, found } => {
             let address = address::shared(shard, own, F::HASH_ADDRESSED).unwrap_or(own);
             AdaptiveError::Inconsistent { address, expected, found }
         }
-        AdaptiveError::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },
+        error => error.map_remote(remote),
     }
 }

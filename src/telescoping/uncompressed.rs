@@ -23,10 +23,12 @@ use super::selecting::SelectingExplicitly;
 /// assert!(filter.remove("here", &mut remote)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct UncompressedTelescopingFilter<H = Xxh3> {
     core: Core<SelectingExplicitly, H>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] UncompressedTelescopingFilter<H>);
 
 impl UncompressedTelescopingFilter<Xxh3> {
     /// Asks for a filter; see [`UncompressedTelescopingFilterBuilder`].

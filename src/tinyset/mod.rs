@@ -51,12 +51,14 @@ use crate::{
 /// assert!((1_000..2_000_u64).filter(|user| filter.contains(user)).count() < 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct TinySet<H: KeyHasher = Xxh3> {
     hasher: H,
     table: Table,
     capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] TinySet<H>);
 
 impl TinySet {
     /// What is to be built, step by step.

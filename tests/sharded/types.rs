@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use besom::any::*;
 use besom::*;
 
 fn shared<T: Send + Sync>() {}

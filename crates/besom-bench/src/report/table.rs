@@ -238,7 +238,7 @@ pub(crate) mod tests {
     fn plan(baseline: &str) -> Plan {
         let entry = |name| Entry {
             name,
-            note: "its note",
+            note: "its note".into(),
             build: Box::new(|_| Err("never built".into())),
             remote: false,
             bare: None,

@@ -410,8 +410,7 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
             plan.training.cache_bytes
         ),
         _ => {
-            let load = if has_load(entry.name) { ".max_load(0.95)" } else { "" };
-            let calls = format!(".capacity({keys}).false_positive_rate({rate}){load}{}", entry.ground());
+            let calls = format!(".capacity({keys}).false_positive_rate({rate}){}", entry.calls());
             let filter = format!("let filter = besom::{name}::builder(){calls}.build()?;");
             if entry.needs == Needs::HashIndex {
                 filter
@@ -421,13 +420,6 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
             }
         }
     }
-}
-
-/// Whether a filter has slots, and was given a load for them.
-fn has_load(name: &str) -> bool {
-    !name.starts_with("broom")
-        && !["adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"]
-            .contains(&name)
 }
 
 #[cfg(test)]

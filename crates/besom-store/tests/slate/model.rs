@@ -103,7 +103,10 @@ async fn play<F: StoreFilter>(make: Make<F>, layout: Layout, seed: u64, steps: u
         }
     }
     // Over all rounds: the store draws its own seed, and one round alone expects as few as four false positives.
-    assert!(false_positives > 0 && adaptations > 0, "{false_positives} false positives, {adaptations} repairs");
+    assert!(
+        false_positives > 0 && adaptations > 0,
+        "{false_positives} false positives, {adaptations} repairs"
+    );
 }
 
 fn telescoping(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
