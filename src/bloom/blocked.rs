@@ -28,7 +28,7 @@ use crate::{
 /// assert!(filter.contains(&42_u64));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
     pub(super) hasher: H,
     /// Whole lines, at least one.
@@ -38,6 +38,8 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
     pub(super) len: usize,
     pub(super) capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BlockedBloomFilter<H>);
 
 impl BlockedBloomFilter {
     /// Starts building a filter.
@@ -67,8 +69,17 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline]
     fn set(&mut self, digest: Digest) -> bool {
-        self.len += 1;
-        line::insert(self.isa, &mut self.words, self.probes, digest)
+        let fresh = line::insert(self.isa, &mut self.words, self.probes, digest);
+        // A key that is accepted already changes nothing, and takes no room.
+        self.len += usize::from(fresh);
+        fresh
+    }
+
+    /// A full filter takes what it accepts already: no bit changes.
+    #[cold]
+    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
     }
 
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
@@ -168,11 +179,12 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
+    /// because it was inserted before or by chance, counts for nothing.
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
+            return self.insert_full(digest);
         }
         Ok(self.set(digest))
     }

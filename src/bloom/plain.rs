@@ -26,7 +26,7 @@ use crate::{
 /// assert_eq!(filter.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BloomFilter<H: KeyHasher = Xxh3> {
     pub(super) hasher: H,
     /// Never empty; bit i of the filter is bit i mod 64 of word i div 64.
@@ -35,6 +35,8 @@ pub struct BloomFilter<H: KeyHasher = Xxh3> {
     pub(super) len: usize,
     pub(super) capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BloomFilter<H>);
 
 impl BloomFilter {
     /// Starts building a filter.
@@ -76,8 +78,17 @@ impl<H: KeyHasher> BloomFilter<H> {
             unset |= !*word & 1 << bit;
             *word |= 1 << bit;
         }
-        self.len += 1;
-        unset != 0
+        // A key that is accepted already changes nothing, and takes no room.
+        let fresh = unset != 0;
+        self.len += usize::from(fresh);
+        fresh
+    }
+
+    /// A full filter takes what it accepts already: no bit changes.
+    #[cold]
+    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
     }
 
     /// The bits of the key with this digest.
@@ -245,11 +256,12 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
+    /// because it was inserted before or by chance, counts for nothing.
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
+            return self.insert_full(digest);
         }
         Ok(self.set(digest))
     }

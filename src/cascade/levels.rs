@@ -188,7 +188,8 @@ impl<F: LevelFilter> Levels<F> {
         match self.filter_mut(index) {
             Some(level) => {
                 level.filter.insert_digest(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
-                level.keys += 1;
+                // A Bloom filter does not count a key that it accepts already.
+                level.keys = level.filter.len();
             }
             None => {
                 self.last.insert(digest);

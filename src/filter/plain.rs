@@ -32,7 +32,8 @@ pub trait Insert: Filter {
 
     /// Inserts a key. `false` if the filter accepted it before already: it was stored, or a false positive.
     ///
-    /// So whoever removes duplicates asks and inserts in one look.
+    /// A Bloom filter counts such a key for nothing. Filters that can remove keys have multiset semantics and give it a slot all
+    /// the same; [`insert_unique`](Self::insert_unique) does not.
     ///
     /// # Errors
     ///
@@ -41,6 +42,42 @@ pub trait Insert: Filter {
     fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, FullError> {
         let digest = self.hasher().digest_key(key);
         self.insert_digest(digest)
+    }
+
+    /// Inserts a key unless the filter accepts it already; `false` then, and it takes no room.
+    ///
+    /// For streams in which keys repeat and are never removed, such as URLs that were seen: a filter with multiset semantics
+    /// gives every repetition a slot otherwise. **Do not remove keys from a filter that was filled this way**: two keys that the
+    /// filter cannot tell apart share one slot.
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter, Insert};
+    ///
+    /// let mut seen = BinFilter::with_capacity(1_000)?;
+    /// for _ in 0..1_000 {
+    ///     seen.insert_unique("https://example.org")?;
+    /// }
+    /// assert_eq!(seen.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the key is new and there is no room for it. The filter is unchanged then.
+    #[inline]
+    fn insert_unique<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, FullError> {
+        let digest = self.hasher().digest_key(key);
+        self.insert_unique_digest(digest)
+    }
+
+    /// [`insert_unique`](Self::insert_unique) by a digest that was computed before.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_unique`](Self::insert_unique).
+    #[inline]
+    fn insert_unique_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        if self.contains_digest(digest) { Ok(false) } else { self.insert_digest(digest) }
     }
 
     /// Inserts many keys, and says how many of them the filter did not accept before.
