@@ -30,7 +30,8 @@ use crate::{
 /// Where that can happen, take a filter with a remote, which knows what is stored.
 ///
 /// ```
-/// use besom::{Filter, Insert, WhitelistFilter};
+/// use besom::whitelist::WhitelistFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = WhitelistFilter::builder().capacity(1000).false_positive_rate(0.1).seed(7_u64).build()?;
 /// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
@@ -104,7 +105,8 @@ impl<H: KeyHasher> WhitelistFilter<H> {
     /// is accepted again.)
     ///
     /// ```
-    /// use besom::{Filter, Insert, WhitelistFilter};
+    /// use besom::whitelist::WhitelistFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let mut filter = WhitelistFilter::with_capacity(100)?;
     /// filter.insert("stored")?;
@@ -286,7 +288,7 @@ fn default_bound(capacity: usize) -> usize {
 /// Builds a [`WhitelistFilter`].
 ///
 /// ```
-/// use besom::WhitelistFilter;
+/// use besom::whitelist::WhitelistFilter;
 ///
 /// let filter = WhitelistFilter::builder().capacity(1000).whitelist_bound(50).build()?;
 /// assert_eq!(filter.whitelist_bound(), 50);

@@ -6,11 +6,14 @@ use std::convert::Infallible;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use besom::any::{AnyRemote, DynFilter, dyn_adaptive};
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BroomFilter, Cascade, Change, CuckooFilter, CuckooingFilter, CyclicFilter,
-    ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote, QuotientFilter, Remote,
-    StoreIndex, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter, Visit,
+    Adaptive, BroomFilter, Change, ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote,
+    Remote, StoreIndex, TelescopingFilter, Visit,
 };
 
 /// All that a filter needs of a store.

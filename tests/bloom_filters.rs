@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
 use besom::testing::Random;
-use besom::{BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, Insert, MergeError, SipHash};
+use besom::{BuildError, Filter, FullError, Insert, MergeError, SipHash};
 
 /// What the two filters have in common beyond the traits, so that one test serves both.
 trait Bloom: Insert + Clone + PartialEq + Extend<u64> + FromIterator<u64> + Send + Sync + Sized {

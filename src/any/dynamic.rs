@@ -128,7 +128,7 @@ pub fn dyn_adaptive<F: Adaptive + Send + Sync + 'static>(filter: F) -> Box<dyn D
 /// Puts a filter without a remote and without removal behind [`DynFilter`].
 ///
 /// ```
-/// let filter = besom::any::dyn_plain(besom::BloomFilter::with_capacity(100)?);
+/// let filter = besom::any::dyn_plain(besom::bloom::BloomFilter::with_capacity(100)?);
 /// assert!(filter.is_empty() && !filter.is_adaptive());
 /// # Ok::<(), besom::BuildError>(())
 /// ```

@@ -186,7 +186,7 @@ macro_rules! call {
 }
 
 macro_rules! rows {
-    ($($kind:ident = $code:literal, $name:literal, $way:ident $abilities:tt $filter:ident $(<$($argument:tt),*>)?
+    ($($kind:ident = $code:literal, $name:literal, $way:ident $abilities:tt [$($module:ident)?] $filter:ident $(<$($argument:tt),*>)?
         { $($option:ident)* };)*) => {
         $(configured!($way, $kind, $filter $(<$($argument),*>)?, { $($option)* });)*
 

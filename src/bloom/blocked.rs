@@ -21,7 +21,8 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BlockedBloomFilter, Filter, Insert};
+/// use besom::bloom::BlockedBloomFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = BlockedBloomFilter::with_capacity(1000)?;
 /// filter.insert(&42_u64)?;

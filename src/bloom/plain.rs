@@ -18,7 +18,8 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BloomFilter, Filter, Insert};
+/// use besom::bloom::BloomFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
 /// filter.insert("besom")?;
@@ -109,7 +110,8 @@ impl<H: KeyHasher> BloomFilter<H> {
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
     ///
     /// ```
-    /// use besom::{BloomFilter, Filter, Insert};
+    /// use besom::bloom::BloomFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let builder = BloomFilter::builder().capacity(1000).seed(7_u64);
     /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);

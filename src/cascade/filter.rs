@@ -30,7 +30,9 @@ use crate::{
 /// a single key that is lacking; a range in which several keys are wrong passes once in 256 times.
 ///
 /// ```
-/// use besom::{Adaptive, Cascade, Filter, MemoryRemote, QuotientFilter};
+/// use besom::cascade::Cascade;
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut filter = Cascade::<QuotientFilter>::builder().capacity(1000).seed(7_u64).build()?;
 /// let mut remote = MemoryRemote::new();

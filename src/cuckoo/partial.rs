@@ -27,7 +27,8 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// another order of insertion may lie in other slots.
 ///
 /// ```
-/// use besom::{Filter, Insert, PartialKeyCuckooFilter, Remove};
+/// use besom::cuckoo::PartialKeyCuckooFilter;
+/// use besom::{Filter, Insert, Remove};
 ///
 /// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
 /// filter.insert("besom")?;

@@ -7,7 +7,9 @@ use crate::{Digest, Filter, FullError, Key, KeyHasher};
 /// A filter that keys are inserted into without a remote.
 ///
 /// ```
-/// use besom::{BloomFilter, Filter, Insert, QuotientFilter};
+/// use besom::bloom::BloomFilter;
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert};
 ///
 /// fn fill(filter: &mut impl Insert) -> Result<(), besom::FullError> {
 ///     (0..100_u64).try_for_each(|key| filter.insert(&key).map(drop))
@@ -91,7 +93,8 @@ pub trait Insert: Filter {
     /// in, and the others are not.
     ///
     /// ```
-    /// use besom::{Filter, Insert, QuotientFilter};
+    /// use besom::quotient::QuotientFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let keys: Vec<u64> = (0..10_000).collect();
     /// let mut filter = QuotientFilter::with_capacity(10_000)?;

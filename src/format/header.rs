@@ -341,6 +341,7 @@ pub(super) fn hash_check(hasher: &impl KeyHasher) -> u64 {
 
 /// Makes all checksums of these bytes right again, as far as they are like a file: for tests that damage files and want
 /// to reach what lies behind the checksums.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn reseal(bytes: &mut [u8]) {
     let mut header = [0; SIZE];
     let known = bytes.len().min(SIZE);

@@ -19,7 +19,7 @@ macro_rules! parameters {
 
 /// Makes the kinds of the rows of the roster.
 macro_rules! kinds {
-    ($($kind:ident = $code:literal, $name:literal, $use:ident [$($ability:ident)*] $filter:ident $(<$($argument:tt),*>)?
+    ($($kind:ident = $code:literal, $name:literal, $use:ident [$($ability:ident)*] [$($module:ident)?] $filter:ident $(<$($argument:tt),*>)?
         { $($option:ident)* };)*) => {
         /// Which filter a file holds. Names and numbers never change; new ones may be added.
         ///
@@ -51,11 +51,11 @@ macro_rules! kinds {
                 }
             }
 
-            /// Returns the name of the type, as a program calls its functions.
+            /// Returns the path of the type in this crate, as a program calls its functions: `cuckoo::CyclicFilter::<1>`.
             #[must_use]
             pub const fn type_name(self) -> &'static str {
                 match self {
-                    $(Self::$kind => concat!(stringify!($filter), parameters!($($($argument),*)?)),)*
+                    $(Self::$kind => concat!($(stringify!($module), "::",)? stringify!($filter), parameters!($($($argument),*)?)),)*
                 }
             }
 

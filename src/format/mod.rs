@@ -34,7 +34,9 @@ pub use encoder::Encoder;
 pub(crate) use encoder::write;
 pub use error::FormatError;
 pub use header::Header;
-pub(crate) use header::{CHUNK, SIZE as HEADER_SIZE, reseal};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use header::reseal;
+pub(crate) use header::{CHUNK, SIZE as HEADER_SIZE};
 pub use kind::{Kind, UnknownKind};
 pub use options::{ReadOptions, WriteOptions};
 pub use persist::Persist;
@@ -50,7 +52,7 @@ const NESTED_SEED: u64 = 0;
 ///
 /// ```
 /// use besom::format::{Kind, Persist, inspect};
-/// use besom::TinySet;
+/// use besom::tinyset::TinySet;
 ///
 /// let bytes = TinySet::with_capacity(100)?.to_bytes(&Default::default())?;
 /// let header = inspect(&mut &bytes[..])?;

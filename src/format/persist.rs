@@ -17,7 +17,8 @@ use crate::Filter;
 ///
 /// ```
 /// use besom::format::{Persist, ReadOptions, WriteOptions};
-/// use besom::{Filter, Insert, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = QuotientFilter::with_capacity(1000)?;
 /// filter.insert("key")?;

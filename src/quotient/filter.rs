@@ -24,7 +24,8 @@ const CACHE: usize = 1 << 20;
 /// Space: 10.24 bits a slot at the default rate of 1/256, which makes 10.8 bits per key at load 0.95.
 ///
 /// ```
-/// use besom::{Filter, Insert, QuotientFilter, Remove};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert, Remove};
 ///
 /// let mut filter = QuotientFilter::with_capacity(1000)?;
 /// filter.insert("here")?;
@@ -317,7 +318,8 @@ impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
 /// A filter of just the size that the keys need, at the default false-positive rate of 1/256.
 ///
 /// ```
-/// use besom::{Filter, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::Filter;
 ///
 /// let filter: QuotientFilter = ["a", "b", "c"].into_iter().collect();
 /// assert_eq!(filter.len(), 3);

@@ -17,7 +17,9 @@ impl<F: Filter> Sharded<F> {
     /// [`ShardedError::InDoubt`].
     ///
     /// ```
-    /// use besom::{Filter, Sharded, ShardedError, WhitelistFilter};
+    /// use besom::sharded::ShardedError;
+    /// use besom::whitelist::WhitelistFilter;
+    /// use besom::{Filter, Sharded};
     ///
     /// let filter = Sharded::build(4, 1000, |capacity, seed| {
     ///     WhitelistFilter::builder().capacity(capacity).seed(seed).build()

@@ -14,7 +14,8 @@ use super::selecting::SelectingExplicitly;
 /// compression costs.
 ///
 /// ```
-/// use besom::{Adaptive, Filter, MemoryRemote, UncompressedTelescopingFilter};
+/// use besom::telescoping::UncompressedTelescopingFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = UncompressedTelescopingFilter::with_capacity(1_000)?;
@@ -51,7 +52,8 @@ forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 /// Asks for an [`UncompressedTelescopingFilter`].
 ///
 /// ```
-/// use besom::{Filter, UncompressedTelescopingFilter};
+/// use besom::telescoping::UncompressedTelescopingFilter;
+/// use besom::Filter;
 ///
 /// let filter = UncompressedTelescopingFilter::builder().capacity(500).max_load(0.9).seed(7_u64).build()?;
 /// assert_eq!(filter.capacity(), 500);

@@ -177,7 +177,7 @@ fn machine() -> String {
     if let Some(cpu) = cpu {
         let _ = write!(text, ", {cpu}");
     }
-    let _ = write!(text, "; besom with {}", besom::Isa::active());
+    let _ = write!(text, "; besom with {}", besom::isa::Isa::active());
     if cfg!(debug_assertions) {
         text.push_str(" — NOT OPTIMISED: build with --release to measure");
     }

@@ -253,7 +253,8 @@ impl<R: Remote> Remote for Metered<R> {
 mod tests {
     //! Catches: a subject that counts wrongly, that does not adapt, or that takes the remote's memory for the
     //! filter's.
-    use besom::{ExtensionFilter, QuotientFilter};
+    use besom::ExtensionFilter;
+    use besom::quotient::QuotientFilter;
 
     use super::*;
     use crate::keys::{Keys, Role};

@@ -405,7 +405,7 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
              let filter = besom_lab::comparison::StackedFilter::new({keys}, bits, &sample, seed)?;"
         ),
         "bloom+cache" => format!(
-            "let filter = besom::BloomFilter::builder().capacity({keys}).false_positive_rate({rate}).build()?;\n\
+            "let filter = besom::bloom::BloomFilter::builder().capacity({keys}).false_positive_rate({rate}).build()?;\n\
              let absent = schnellru::LruMap::<u64, (), _>::with_memory_budget({}); // hashes of keys found absent",
             plan.training.cache_bytes
         ),

@@ -3,8 +3,10 @@
 use std::sync::LazyLock;
 
 use besom::any::{AnyFilter, Config, DynFilter, dyn_plain, dyn_removable};
+use besom::bloom::BloomFilter;
 use besom::format::Kind;
-use besom::{BloomFilter, BuildError, Filter, QuotientFilter, Seed, Xxh3};
+use besom::quotient::QuotientFilter;
+use besom::{BuildError, Filter, Seed, Xxh3};
 
 use super::{Space, Spec, Subject, SubjectError};
 use crate::comparison::{
