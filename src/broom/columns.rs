@@ -51,14 +51,6 @@ impl Cut {
         let product = u128::from(high) * u128::from(count);
         Self { whole: (product >> 64) as u64, fraction: product as u64 }
     }
-
-    /// One of two, without a branch, which could not be predicted.
-    #[inline(always)]
-    pub(super) fn select(first: bool, one: Self, other: Self) -> Self {
-        let mask = u64::from(first).wrapping_neg();
-        let select = |one: u64, other: u64| other ^ (one ^ other) & mask;
-        Self { whole: select(one.whole, other.whole), fraction: select(one.fraction, other.fraction) }
-    }
 }
 
 /// How a hash is cut into quotient, remainder and stratum: by columns, each of which has a quotient for every class.

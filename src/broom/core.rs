@@ -79,18 +79,24 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         FullError { len: self.len(), capacity: self.capacity }
     }
 
+    /// Where a key belongs, and a way to work out its address in the remote without the rest of its fingerprint.
+    #[inline(always)]
+    fn placed(&self, digest: Digest) -> (PlaceOn<G>, impl Fn() -> u64 + use<G, H>) {
+        let (place, half, columns) = (self.place(digest), self.local.half, self.local.functions.columns());
+        let function = self.local.functions.number_of(digest);
+        (place, move || addresses::first(half, columns, columns.quotient(place)) | function & 1)
+    }
+
     /// An insertion without growth.
     #[inline(always)]
     pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
         let digest = self.digest(key);
         if self.len() < self.capacity {
-            let place = self.place(digest);
-            let (half, columns) = (self.local.half, self.local.functions.columns());
-            let function = self.local.functions.number_of(digest);
+            let (place, address) = self.placed(digest);
             let mut written = Ok(());
             // The ground asks before it changes, in the middle of the one look at it.
             let push = || {
-                let address = addresses::first(half, columns, columns.quotient(place)) | function & 1;
+                let address = address();
                 written = remote.apply(&[Change::Insert { address, key }]);
                 written.is_ok()
             };
@@ -112,9 +118,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         digest: Digest,
         remote: &mut R,
     ) -> Outcome<bool, R> {
-        let (place, mut written) = (self.place(digest), Ok(()));
-        let address = self.local.address(&self.local.fingerprint(digest));
+        let ((place, address), mut written) = (self.placed(digest), Ok(()));
         let mut push = || {
+            let address = address();
             written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         };

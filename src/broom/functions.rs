@@ -12,7 +12,7 @@
 use crate::hash_string::HashString;
 use crate::{Digest, KeyHasher};
 
-use super::columns::{Columns, Cut, STRATA};
+use super::columns::{Columns, STRATA};
 
 /// One hash function: a permutation of the 128-bit digests.
 ///
@@ -148,9 +148,11 @@ impl<C: Columns, H: KeyHasher> Functions<C, H> {
     /// Where a key belongs, on whichever side of the frontier it is.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> C::Place {
-        let [old, new] = [self.old, self.new].map(|function| self.columns.cut(function.high(digest)));
-        let passed = self.columns.turn(old) < self.next;
-        self.columns.place(Cut::select(passed, new, old))
+        let [old, new] = [self.old, self.new].map(|function| function.high(digest));
+        let passed = self.columns.turn(self.columns.cut(old)) < self.next;
+        // Without a branch, which could not be predicted.
+        let mask = u64::from(passed).wrapping_neg();
+        self.columns.place(self.columns.cut(old ^ (old ^ new) & mask))
     }
 
     /// The side of the frontier.
