@@ -227,6 +227,10 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
 /// Filters without a remote leave it alone. They cannot tell a key that was inserted from one that they merely accept: remove only
 /// what was inserted, as [`Remove::remove`](crate::Remove::remove) says. A guard and the stores do so.
 impl<H: KeyHasher> Adaptive for AnyFilter<H> {
+    fn is_hash_addressed(&self) -> bool {
+        self.object.is_hash_addressed()
+    }
+
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         K: Key + ?Sized,

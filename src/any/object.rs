@@ -24,6 +24,9 @@ pub(super) trait Object<H: KeyHasher>: DynFilter {
     fn emptied(&self) -> Result<Box<dyn Object<H>>, BuildError>;
     fn into_dyn(self: Box<Self>) -> Box<dyn DynFilter>;
     fn as_any(&self) -> &dyn Any;
+    fn is_hash_addressed(&self) -> bool {
+        false
+    }
     fn runs(&self) -> Option<Runs>;
     fn with_runs(&self, runs: &Runs) -> Option<Box<dyn Object<H>>>;
     /// `None` if the filter wants the keys themselves.
@@ -183,6 +186,10 @@ where
     F: Adaptive + Persist + Clone + Send + Sync + 'static,
 {
     forward_object!(Adapting);
+
+    fn is_hash_addressed(&self) -> bool {
+        self.filter.is_hash_addressed()
+    }
 
     fn emptied(&self) -> Result<Box<dyn Object<F::Hasher>>, BuildError> {
         Ok(Box::new(Self { filter: self.filter.emptied()?, ..*self }))

@@ -76,6 +76,16 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         fresh
     }
 
+    /// Inserts a key that counts even if it is accepted already: for levels of a cascade, which count keys themselves.
+    pub(crate) fn insert_counted(&mut self, digest: Digest) -> Result<(), FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
+        }
+        let fresh = self.set(digest);
+        self.len += usize::from(!fresh);
+        Ok(())
+    }
+
     /// A full filter takes what it accepts already: no bit changes.
     #[cold]
     fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {

@@ -187,9 +187,8 @@ impl<F: LevelFilter> Levels<F> {
     fn insert_at(&mut self, index: usize, digest: Digest) -> Result<(), NoRoom> {
         match self.filter_mut(index) {
             Some(level) => {
-                level.filter.insert_digest(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
-                // A Bloom filter does not count a key that it accepts already.
-                level.keys = level.filter.len();
+                level.filter.take_in(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
+                level.keys += 1;
             }
             None => {
                 self.last.insert(digest);
