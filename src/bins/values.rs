@@ -159,17 +159,7 @@ impl Values {
         values.side = SideStore::decode(decoder, *values.side.layout(), bins as usize, |_| 0)?;
         let [deep] = decoder.counts(["extensions beyond the records"])?;
         let words = decoder.words(3 * deep)?;
-        let (deep, _) = words.as_chunks::<3>();
-        if !deep.is_sorted_by(|one, other| one[..2] < other[..2]) {
-            return Err(unsound("the extensions are not in order"));
-        }
-        for &[bin, rank, number] in deep {
-            let bin = in_range("the bin of an extension", bin, 0..=bins - 1)?;
-            let rank = in_range("a rank", rank, values.ranks.into()..=u32::MAX.into())?;
-            let value = Extensions::letter(number).filter(|&value| value != Extension::default());
-            let value = value.ok_or(FormatError::BadNumber { name: "an extension", value: number })?;
-            values.deep.insert((bin, rank), value);
-        }
+        values.deep = deep_of(&words, bins, values.ranks)?;
         let near: usize = values.side.blocks().map(|bin| values.near(bin as u64).count_ones() as usize).sum();
         values.adapted = near + values.deep.len();
         Ok(values)
@@ -195,6 +185,22 @@ impl Values {
     }
 }
 
+/// The extensions beyond the records, from what a file has of them: each item at most once.
+fn deep_of(words: &[u64], bins: u64, ranks: u32) -> Result<BTreeMap<(u64, usize), Extension>, FormatError> {
+    let (deep, _) = words.as_chunks::<3>();
+    if !deep.is_sorted_by(|one, other| one[..2] < other[..2]) {
+        return Err(unsound("the extensions are not in order"));
+    }
+    let entries = deep.iter().map(|&[bin, rank, number]| {
+        let bin = in_range("the bin of an extension", bin, 0..=bins - 1)?;
+        let rank = in_range("a rank", rank, ranks.into()..=u32::MAX.into())?;
+        let value = Extensions::letter(number).filter(|&value| value != Extension::default());
+        let value = value.ok_or(FormatError::BadNumber { name: "an extension", value: number })?;
+        Ok(((bin, rank), value))
+    });
+    entries.collect()
+}
+
 /// The same extensions for the same items, wherever they lie.
 impl PartialEq for Values {
     fn eq(&self, other: &Self) -> bool {
@@ -206,4 +212,20 @@ impl PartialEq for Values {
 #[inline]
 fn extension(len: u32, bits: u64) -> Extension {
     Extension::new(bits, len.min(Extension::MAX_LEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_that_are_no_set_are_refused() {
+        let good = [3, 60, 1, 3, 61, 2, 4, 60, 1];
+        assert_eq!(deep_of(&good, 5, 60).unwrap().len(), 3);
+        let twice = [3, 60, 1, 3, 60, 2];
+        let (unordered, no_bin, shallow, empty) = ([4, 60, 1, 3, 60, 1], [5, 60, 1], [3, 59, 1], [3, 60, 0]);
+        for wrong in [&twice[..], &unordered, &no_bin, &shallow, &empty] {
+            assert!(deep_of(wrong, 5, 60).is_err(), "{wrong:?}");
+        }
+    }
 }

@@ -45,8 +45,8 @@ use super::persist;
 /// [bins](Ground::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
 /// [told](BroomFilterBuilder::ground).
 ///
-/// Space at the default rate of 1/256, load 0.90 and default budget: 12.9 bits per key when filled, and on quotient tables at most
-/// 16.5 under endless churn (`broom::tests::churn` asserts both).
+/// Space at the default rate of 1/256, load 0.90 and default budget: at most 13.2 bits per key when filled, and at most
+/// 14.5 under endless churn with repairs, for 20,000 keys or more (`broom::tests::churn` asserts both).
 ///
 /// **Set semantics**: a key is stored once, however often it is inserted.
 ///

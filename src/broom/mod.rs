@@ -48,7 +48,7 @@
 //! **A hash function** is a random odd factor for the upper half of the digest, and a random summand. A query computes both
 //! functions and chooses without a branch; a second hash of the digest would cost more than the whole query.
 //!
-//! **The budget**: half an adaptivity bit per key, those of ghosts included, unless the builder says otherwise. Below it nothing
+//! **The budget**: a quarter of an adaptivity bit per key, those of ghosts included, unless the builder says otherwise. Below it nothing
 //! is carried. Beyond, each operation that adds bits carries a key for each of them and two more (the paper asks for more than 2), or
 //! as many as there are among six times as many.
 //!

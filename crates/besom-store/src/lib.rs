@@ -31,6 +31,8 @@ mod rows;
 #[cfg(feature = "slatedb")]
 pub mod slate;
 mod snapshot;
+#[cfg(feature = "serde")]
+mod typed;
 mod verify;
 mod wait;
 
@@ -47,5 +49,7 @@ pub use options::{Opening, Options, Progress};
 pub use record::Position;
 pub use rows::Layout;
 pub use snapshot::SnapshotRefused;
+#[cfg(feature = "serde")]
+pub use typed::{Typed, TypedError};
 pub use verify::VerifyError;
 pub use wait::wait;

@@ -262,14 +262,14 @@ fn no_refusal_and_no_growth_at_all_sizes() {
 /// The figures that the module's documentation names.
 #[test]
 fn space_when_filled_and_in_the_steady_state() {
-    let keys = if full() { 943_718 } else { 60_000 };
-    steady_state::<QuotientGround>(blueprint(8, 0.9), keys, 12, 13.0, 16.5);
+    let keys = if full() { 943_718 } else { 20_000 };
+    steady_state::<QuotientGround>(blueprint(8, 0.9), keys, 12, 13.2, 14.5);
 }
 
 #[test]
 fn space_on_bins_when_filled_and_under_churn() {
-    let keys = if full() { 943_718 } else { 100_000 };
-    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 3, 12.9, 17.0);
+    let keys = if full() { 943_718 } else { 20_000 };
+    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 14, 13.2, 14.5);
 }
 
 /// So many replacements of all keys, with at most so many bits per key when filled and afterwards.

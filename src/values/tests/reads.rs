@@ -30,15 +30,21 @@ fn reads_per_insertion<F: Tested<Hasher = Xxh3>>(mut core: F, repairs: f64) -> f
     accesses.reads as f64 / replaced as f64
 }
 
-/// `BESOM_FULL=1 cargo test --lib reads_per_insertion -- --nocapture` prints the figures of a million keys.
+/// `BESOM_FULL=1 cargo test --lib reads_per_insertion -- --nocapture` prints the figures of a million keys (100,000 with four repairs).
 #[test]
 fn reads_per_insertion_after_any_number_of_repairs() {
     let full = std::env::var_os("BESOM_FULL").is_some();
-    let n = if full { 1_000_000 } else { 20_000 };
     for load in [0.90, 0.95] {
-        // The fourth repair of a key takes eight times as many queries as the first.
+        // The fourth repair of a key takes eight times as many queries as the first, so fewer keys get that far.
         let all = [0.0, 0.1, 0.5, 1.0, 4.0];
         for &repairs in if full { &all[..] } else { &all[..4] } {
+            let n = if !full {
+                20_000
+            } else if repairs > 1.0 {
+                100_000
+            } else {
+                1_000_000
+            };
             let of = || parameters(n, 8, load, Overflow::Spill, 7);
             let reads = [
                 reads_per_insertion(telescoping_core(of()), repairs),
@@ -47,7 +53,8 @@ fn reads_per_insertion_after_any_number_of_repairs() {
             ];
             println!("load {load}, {repairs} repairs a key: {reads:.5?} reads an insertion");
             // Of 2,000 insertions, 7 are expected to read at 0.0034.
-            assert!(reads.iter().all(|&reads| reads <= if full { 0.005 } else { 0.009 }), "{reads:?}");
+            let most = if n >= 100_000 { 0.005 } else { 0.009 };
+            assert!(reads.iter().all(|&reads| reads <= most), "{reads:?}");
         }
     }
 }

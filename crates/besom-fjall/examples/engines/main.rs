@@ -1,20 +1,24 @@
 //! What a store costs and saves beside its engine alone, and beside the engine with a Bloom filter of the same size: one table for
-//! redb and fjall.
+//! redb, fjall and, with its feature, SlateDB on a folder.
 //!
 //! ```text
-//! cargo run --release -p besom-fjall --example engines -- [keys] [bytes of a value]
+//! cargo run --release -p besom-fjall --features slatedb-example --example engines -- [keys] [bytes of a value] [engine]
 //! ```
 //!
 //! Every row does the same: keys of 16 bytes in batches of 1,000, more keys one by one (buffered and durable), overwrites, removals,
 //! look-ups of keys that are there and of keys that are not. Numbers are thousands of operations a second, on the wall clock, so run
 //! it on a machine that does nothing else. The engine alone has rows in the order of hashes, as the hashed layout does.
 
+#[cfg(feature = "slatedb-example")]
+mod slate;
+
 use std::error::Error;
+use std::ops::Deref;
 use std::path::Path;
 use std::time::Instant;
 
 use besom::testing::Random;
-use besom::{KeyHasher, Seed, TelescopingFilter, Xxh3};
+use besom::{BuildError, KeyHasher, Seed, TelescopingFilter, Xxh3};
 use besom_fjall::Fjall;
 use besom_store::engine::{Engine, Table, View, Write};
 use besom_store::{Batch, Durability, Layout, Options, Redb, Store, wait};
@@ -40,21 +44,47 @@ trait Subject {
     fn filter_bits(&self) -> usize;
 }
 
+/// An engine alone, as far as it is needed.
+trait Alone {
+    fn write(&self, rows: Vec<Write>, durability: Durability) -> Result<(), Failure>;
+    fn has(&self, row: &[u8]) -> Result<bool, Failure>;
+}
+
+struct OfEngine<E>(E);
+
+impl<E: Engine> Alone for OfEngine<E> {
+    fn write(&self, rows: Vec<Write>, durability: Durability) -> Result<(), Failure> {
+        wait(self.0.write(rows, durability))?;
+        Ok(())
+    }
+
+    fn has(&self, row: &[u8]) -> Result<bool, Failure> {
+        Ok(wait(self.0.view()?.get(Table::Data, row))?.is_some())
+    }
+}
+
 /// An engine, with a Bloom filter in front of it or without.
-struct Plain<E> {
-    engine: E,
+struct Plain<A> {
+    engine: A,
     hasher: Xxh3,
     bloom: Option<fastbloom::BloomFilter>,
 }
 
-impl<E: Engine> Plain<E> {
+impl<A> Plain<A> {
+    /// With a Bloom filter of so many bits, or with none.
+    fn new(engine: A, bloom: Option<usize>, keys: u64) -> Self {
+        let bloom = bloom
+            .map(|bits| fastbloom::BloomFilter::with_num_bits(bits).seed(&1).expected_items(keys as usize));
+        Self { engine, hasher: Xxh3::with_seed(Seed::from(1_u64)), bloom }
+    }
+
     fn row(&self, number: u64) -> Vec<u8> {
         let key = key(number);
         [&self.hasher.digest(&key).hi.to_be_bytes()[..], &key].concat()
     }
 }
 
-impl<E: Engine> Subject for Plain<E> {
+impl<A: Alone> Subject for Plain<A> {
     fn write(&mut self, changes: &[(u64, Option<&[u8]>)], durability: Durability) -> Result<(), Failure> {
         let write = |&(number, value): &(u64, Option<&[u8]>)| {
             let value = value.map(<[u8]>::to_vec);
@@ -67,15 +97,14 @@ impl<E: Engine> Subject for Plain<E> {
                 bloom.insert(&key(*number));
             }
         }
-        wait(self.engine.write(writes, durability))?;
-        Ok(())
+        self.engine.write(writes, durability)
     }
 
     fn get(&mut self, number: u64) -> Result<(bool, bool), Failure> {
         if self.bloom.as_ref().is_some_and(|bloom| !bloom.contains(&key(number))) {
             return Ok((false, false));
         }
-        Ok((wait(self.engine.view()?.get(Table::Data, &self.row(number)))?.is_some(), true))
+        Ok((self.engine.has(&self.row(number))?, true))
     }
 
     fn filter_bits(&self) -> usize {
@@ -83,9 +112,10 @@ impl<E: Engine> Subject for Plain<E> {
     }
 }
 
-struct Guarded<E: Engine>(Store<TelescopingFilter, E>);
+/// A store of ours, however it is held.
+struct Guarded<S>(S);
 
-impl<E: Engine> Subject for Guarded<E> {
+impl<E: Engine, S: Deref<Target = Store<TelescopingFilter, E>>> Subject for Guarded<S> {
     fn write(&mut self, changes: &[(u64, Option<&[u8]>)], durability: Durability) -> Result<(), Failure> {
         let mut batch = Batch::new();
         for &(number, value) in changes {
@@ -105,6 +135,11 @@ impl<E: Engine> Subject for Guarded<E> {
     fn filter_bits(&self) -> usize {
         self.0.with_filter(|filter| besom::Filter::stats(filter).bits)
     }
+}
+
+/// Makes the filter of all stores.
+fn maker(keys: u64) -> impl Fn(usize, Seed) -> Result<TelescopingFilter, BuildError> + Copy {
+    move |_, seed| TelescopingFilter::builder().capacity(keys as usize * 11 / 10 + 100).seed(seed).build()
 }
 
 /// Thousands of operations a second.
@@ -170,14 +205,12 @@ fn rows<E: Engine>(
     value: &[u8],
     open: fn(&Path) -> Result<E, Failure>,
 ) -> Result<(), Failure> {
-    let make = move |_: usize, seed: Seed| {
-        TelescopingFilter::builder().capacity(keys as usize * 11 / 10 + 100).seed(seed).build()
-    };
+    let make = maker(keys);
     let (mut bits, mut sizes) = (0, String::new());
     for layout in [Layout::Hashed, Layout::Ordered] {
         let path = folder.join(format!("{name} {layout:?}"));
         let options = || Options::new().layout(layout).snapshot_path(path.with_extension("besom"));
-        let mut guarded = Guarded(wait(Store::open(open(&path)?, make, options()))?);
+        let mut guarded = Guarded(Box::new(wait(Store::open(open(&path)?, make, options()))?));
         measure(&format!("{name} {layout:?}"), &mut guarded, keys, value)?;
         bits = guarded.filter_bits();
         wait(guarded.0.flush())?;
@@ -198,10 +231,8 @@ fn rows<E: Engine>(
     }
     for bloom in [true, false] {
         let path = folder.join(format!("{name} {bloom}"));
-        let bloom =
-            bloom.then(|| fastbloom::BloomFilter::with_num_bits(bits).seed(&1).expected_items(keys as usize));
-        let title = if bloom.is_some() { "+ fastbloom" } else { "alone" };
-        let mut plain = Plain { engine: open(&path)?, hasher: Xxh3::with_seed(Seed::from(1_u64)), bloom };
+        let title = if bloom { "+ fastbloom" } else { "alone" };
+        let mut plain = Plain::new(OfEngine(open(&path)?), bloom.then_some(bits), keys);
         measure(&format!("{name} {title}"), &mut plain, keys, value)?;
         plain.write(&[(0, Some(value))], Durability::Durable)?;
         drop(plain);
@@ -225,8 +256,22 @@ fn main() -> Result<(), Failure> {
         "{:<18}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}{:>8}",
         "", "batched", "single", "durable", "over", "remove", "present", "absent", "useless", "bits"
     );
-    let done = rows("redb", &folder, keys, &value, |path| Ok(Redb::at(path)?))
-        .and_then(|()| rows("fjall", &folder, keys, &value, |path| Ok(Fjall::open(path)?)));
+    let only = arguments.next();
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let all = || {
+        if wanted("redb") {
+            rows("redb", &folder, keys, &value, |path| Ok(Redb::at(path)?))?;
+        }
+        if wanted("fjall") {
+            rows("fjall", &folder, keys, &value, |path| Ok(Fjall::open(path)?))?;
+        }
+        #[cfg(feature = "slatedb-example")]
+        if wanted("slatedb") {
+            slate::rows(&folder, keys, &value)?;
+        }
+        Ok(())
+    };
+    let done = all();
     std::fs::remove_dir_all(&folder)?;
     done
 }
