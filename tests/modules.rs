@@ -60,7 +60,12 @@ fn first_names(text: &str) -> Vec<String> {
 /// The module that each name at the root comes from.
 fn exports(root: &str) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
-    for statement in root.split(';').filter_map(|statement| statement.trim().strip_prefix("pub use ")) {
+    let uses = |statement: &'_ str| {
+        let statement = statement.trim().trim_start_matches(['}', '\n']).trim();
+        let public = statement.strip_prefix("pub use ");
+        public.or_else(|| statement.strip_prefix("pub(crate) use ")).map(str::to_owned)
+    };
+    for statement in root.split(';').filter_map(uses) {
         let (module, names) = statement.split_once("::").unwrap();
         for name in first_names(names) {
             exports.insert(name, module.to_owned());
