@@ -47,6 +47,14 @@ pub enum BuildError {
         /// The other one.
         second: &'static str,
     },
+    /// Filters of this kind do not have this option.
+    #[error("a filter of kind {filter} has no option {option}; leave it out, or choose another kind")]
+    Unsupported {
+        /// The name of the kind.
+        filter: &'static str,
+        /// The builder's method.
+        option: &'static str,
+    },
     /// The parts of a filter must hash alike.
     #[error("the shards of a filter must have one seed; build each with the seed that the others have")]
     SeedsDiffer,
@@ -92,6 +100,9 @@ pub enum MergeError {
         /// Its value in the other filter.
         right: u64,
     },
+    /// Filters of this kind cannot be merged without their keys, or the two are of different kinds.
+    #[error("these filters cannot be merged without their keys; build one filter from all keys")]
+    Unsupported,
     /// The union does not fit.
     #[error(
         "the union has {needed} keys, and the filter holds {capacity} at most; build both for that many keys"
@@ -110,7 +121,8 @@ pub enum MergeError {
     },
 }
 
-/// An operation of an adaptive filter failed. Filter and remote are as they were before it.
+/// An operation of an adaptive filter failed. The filter is as it was before it; the remote may have made the change or not, as
+/// [`Adaptive`](crate::Adaptive#when-things-fail) explains.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AdaptiveError<E> {
@@ -134,12 +146,36 @@ pub enum AdaptiveError<E> {
         /// How many the remote returned.
         found: usize,
     },
+    /// The filter cannot do this at all.
+    #[error("this filter cannot {what}; choose another kind")]
+    Unsupported {
+        /// What it cannot do.
+        what: &'static str,
+    },
     /// The memory for a larger table is not to be had.
     #[error("{bytes} bytes of memory could not be allocated")]
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,
     },
+}
+
+impl<E> AdaptiveError<E> {
+    /// The answer where a remote failed and its error is not there to be told.
+    pub(crate) const UNTOLD: Self = Self::Inconsistent { address: 0, expected: 0, found: 0 };
+
+    /// The same error, with whatever `remote` makes of an error of the remote.
+    pub(crate) fn map_remote<G>(self, remote: impl FnOnce(E) -> AdaptiveError<G>) -> AdaptiveError<G> {
+        match self {
+            Self::Full(full) => AdaptiveError::Full(full),
+            Self::Remote(error) => remote(error),
+            Self::Inconsistent { address, expected, found } => {
+                AdaptiveError::Inconsistent { address, expected, found }
+            }
+            Self::Unsupported { what } => AdaptiveError::Unsupported { what },
+            Self::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },
+        }
+    }
 }
 
 /// A filter could not be built from many keys at once.

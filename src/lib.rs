@@ -1,21 +1,20 @@
 //! Membership filters that repair their false positives.
 //!
-//! A filter stands in memory in front of slow data (a disk, a database, an object store) and answers "certainly
-//! absent" or "maybe present". An ordinary one repeats each of its false positives for ever; an **adaptive** one
-//! repairs every false positive that it is told of, so that a repeated or hostile stream of queries cannot keep
-//! hitting the data behind it.
+//! A filter sits in memory in front of slow data (a disk, a database, an object store) and answers "certainly absent" or
+//! "maybe present". An ordinary filter repeats each of its false positives forever. An **adaptive** filter repairs every false
+//! positive that it is told of, so a repeated or hostile stream of queries cannot keep hitting the data behind it.
 //!
 //! # Where to start
 //!
-//! - A filter in front of a map or a store: [`Guard`]. It asks, looks up and repairs by itself.
-//! - Your own storage: pick an [`Adaptive`] filter ([`TelescopingFilter`] unless you know better), keep its
-//!   [`Remote`] beside your data, and call [`adapt`](Adaptive::adapt) when a look-up came back empty.
-//! - No feedback, or no repeated queries: a plain one, [`BinFilter`] or [`BlockedBloomFilter`].
+//! - For a filter in front of a map or a store, use [`Guard`]. It asks, looks up and repairs by itself.
+//! - For your own storage, use an [`ExtensionFilter`], keep its [`Remote`] beside your data, and call
+//!   [`adapt`](Adaptive::adapt) when a look-up finds nothing.
+//! - Without feedback, or if queries do not repeat, use a plain filter: [`BinFilter`].
 //!
 //! ```
-//! use besom::{Guard, MemoryDictionary, TelescopingFilter};
+//! use besom::{ExtensionFilter, Guard, MemoryDictionary};
 //!
-//! let filter = TelescopingFilter::builder().capacity(1000).build()?;
+//! let filter = ExtensionFilter::builder().capacity(1000).build()?;
 //! let mut guard = Guard::new(filter, MemoryDictionary::new());
 //! guard.insert("alice", 1)?;
 //! assert_eq!(guard.get("alice")?, Some(1));
@@ -23,64 +22,71 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Which filter?
+//!
+//! | choose | when |
+//! |---|---|
+//! | [`ExtensionFilter`] | you want one: fast, adaptive, removes keys |
+//! | [`TelescopingFilter`] | memory must be fixed, or repairs must take as little of it as possible |
+//! | [`BroomFilter`] | attackers can also make you delete and insert keys |
+//! | [`cuckoo`]: `CuckooingFilter`, `SwappingFilter`, `CyclicFilter` | your keys live in a store addressed by slot |
+//! | [`cascade`]: `AdaptiveBloomFilter`, `Cascade` | you have a Bloom or a quotient filter and want it to adapt |
+//! | [`whitelist`]: `WhitelistFilter` | you cannot learn which stored key collided |
+//! | [`BinFilter`], [`bloom`], [`quotient`], [`tinyset`] | false positives do not repeat, or nobody reports them |
+//! | [`exact`]: `ExactList` | both the keys and the non-keys are known, and nothing changes |
+//!
 //! # The parts
 //!
 //! | | |
 //! |---|---|
 //! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
-//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`]; [`DynFilter`] |
-//! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`] |
+//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`] |
+//! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`], [`StoreIndex`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
-//! | on quotient tables | [`QuotientFilter`], [`TelescopingFilter`], [`BroomFilter`], small [`ExtensionFilter`]s |
-//! | on cache-line bins | [`BinFilter`], and [`ExtensionFilter`] from 10,000 keys on ([`Ground`]) |
-//! | on cuckoo tables | [`CuckooFilter`], [`CuckooingFilter`], [`CyclicFilter`], [`SwappingFilter`] |
-//! | Bloom filters | [`BloomFilter`], [`BlockedBloomFilter`], [`AdaptiveBloomFilter`], [`Cascade`], [`WhitelistFilter`] |
-//! | any of them, shared by threads | [`Sharded`] |
+//! | a filter that is shared by threads | [`Sharded`] |
+//! | a filter that is chosen at run time | [`any`] |
+//! | files, and filters that are opened in place | [`format`](mod@format), [`delta`] |
 //! | operations in steps, for stores that are awaited | [`play`] |
-//! | one small block per operation | [`TinySet`] |
-//! | files, and filters that are opened in place | [`format`](mod@format) |
-//! | exact lists: known keys that must be rejected; static filters | [`exact`] |
-//! | attacking a filter | [`game`] |
-//! | testing a store | [`testing`] |
-//! | which instructions are used | [`Isa`] |
+//! | which instructions are used | [`isa`] |
 //!
-//! # Which filter?
+//! # Features
 //!
-//! | choose | when |
+//! | feature | adds |
 //! |---|---|
-//! | [`TelescopingFilter`] | you want one: small, adaptive, of fixed memory if need be |
-//! | [`ExtensionFilter`] | speed counts, or a repaired false positive must never come back |
-//! | [`BroomFilter`] | the queries come from an attacker who also deletes |
-//! | [`CuckooingFilter`], [`SwappingFilter`], [`CyclicFilter`] | your keys live in a store addressed by slot |
-//! | [`AdaptiveBloomFilter`], [`Cascade`] | you have a Bloom filter or a quotient filter and want it to adapt |
-//! | [`WhitelistFilter`] | there is no way to learn which key collided |
-//! | [`BinFilter`], [`QuotientFilter`], [`BlockedBloomFilter`], [`TinySet`] | false positives do not repeat, or there is no feedback |
+//! | `mmap` | filters that open a file in place, without reading it |
+//! | `rayon` | filters that are built from many keys on all cores |
+//! | `serde` | filters as values of serde: the bytes of their files |
+//! | `game` | the adaptivity game and its adversaries |
+//! | `testing` | remotes and dictionaries that count, fail, panic and lie; seeded randomness |
 //!
 //! # Promises
 //!
-//! A filter never answers "absent" for a stored key, after any sequence of operations, failures of the remote among them.
-//! Two things that a caller can do are outside of this promise, because the filter has no means to notice them:
-//! [removing](Remove::remove) a key that was never inserted from a filter without a remote, and
-//! [telling](WhitelistFilter::adapt) a whitelist filter that a stored key is absent.
+//! A filter never answers "absent" for a stored key, after any sequence of operations and failures of the remote. Two
+//! things that a caller can do break this promise, because the filter cannot notice them: [removing](Remove::remove) a key
+//! that was never inserted from a filter without a remote, and telling a
+//! [whitelist filter](whitelist::WhitelistFilter::adapt) that a stored key is absent.
 //!
-//! A failed operation leaves the filter as it was; the [`Remote`] may have made the change or not, and there is a
-//! [way back](Adaptive#when-things-fail) for both. The hash of a key depends on its bytes and the seed alone, on every platform
-//! and in every version.
+//! A failed operation leaves the filter as it was. The [`Remote`] may have made the change or not, and there is a
+//! [way back](Adaptive#when-things-fail) for both. The hash of a key depends on its bytes and the seed alone, on every
+//! platform and in every version.
 
+pub mod any;
 mod batch;
 mod bins;
 mod bits;
-mod bloom;
+pub mod bloom;
 pub mod broom;
-mod cascade;
+pub mod cascade;
 mod coding;
 pub mod cuckoo;
+pub mod delta;
 mod digest_set;
 mod error;
 pub mod exact;
 mod extension;
 mod filter;
 pub mod format;
+#[cfg(any(test, feature = "game"))]
 pub mod game;
 mod ground;
 mod guard;
@@ -89,45 +95,51 @@ mod hash_string;
 mod key;
 mod parallel;
 pub mod play;
-mod quotient;
+pub mod quotient;
 mod remote;
+mod roster;
 mod scatter;
-mod sharded;
-mod telescoping;
+pub mod sharded;
+pub mod telescoping;
+#[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod tinyset;
+pub mod tinyset;
 mod values;
-mod whitelist;
+pub mod whitelist;
 
+// What most programs need.
 pub use bins::{BinFilter, BinFilterBuilder};
-pub use bits::{Isa, IsaError};
-pub use bloom::{BlockedBloomFilter, BlockedBloomFilterBuilder, BloomFilter, BloomFilterBuilder};
-pub use broom::{BroomFilter, BroomFilterBuilder, BroomLevels};
-pub use cascade::{AdaptiveBloomFilter, Cascade, CascadeBuilder, LevelFilter, LevelStats, Schedule};
-pub use cuckoo::{
-    CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
-};
+pub use broom::{BroomFilter, BroomFilterBuilder};
 pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
-    Adaptation, Adaptive, AnyRemote, AnyRemoteError, Authority, DynFilter, DynFilterError, Filter,
-    FilterStats, Growable, HashAddressed, Insert, InsertManyError, Inserter, RebuildError, RemovalDisabled,
-    Remove, Settled, dyn_adaptive, dyn_plain, dyn_removable, dyn_whitelist,
+    Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
+    Inserter, RebuildError, RemovalDisabled, Remove, Settled,
 };
 pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
 pub use key::Key;
-pub use quotient::{QuotientFilter, QuotientFilterBuilder};
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
-pub use sharded::{Reader, Sharded, ShardedError, WithRemote};
-pub use telescoping::{
-    TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter,
-    UncompressedTelescopingFilterBuilder,
-};
-pub use tinyset::{TinySet, TinySetBuilder};
+pub use sharded::Sharded;
+pub use telescoping::{TelescopingFilter, TelescopingFilterBuilder};
 pub use values::Overflow;
-pub use whitelist::{WhitelistError, WhitelistFilter, WhitelistFilterBuilder};
+
+/// Which instructions the filters use, and how to choose others.
+pub mod isa {
+    pub use crate::bits::{Isa, IsaError};
+}
+
+// The filters of the other modules, for the modules of the crate.
+pub(crate) use bloom::{BlockedBloomFilter, BloomFilter, BloomFilterBuilder};
+pub(crate) use cascade::{AdaptiveBloomFilter, Cascade, LevelFilter};
+pub(crate) use cuckoo::{
+    CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+};
+pub(crate) use quotient::QuotientFilter;
+pub(crate) use telescoping::UncompressedTelescopingFilter;
+pub(crate) use tinyset::TinySet;
+pub(crate) use whitelist::WhitelistFilter;
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

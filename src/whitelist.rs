@@ -30,7 +30,8 @@ use crate::{
 /// Where that can happen, take a filter with a remote, which knows what is stored.
 ///
 /// ```
-/// use besom::{Filter, Insert, WhitelistFilter};
+/// use besom::whitelist::WhitelistFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = WhitelistFilter::builder().capacity(1000).false_positive_rate(0.1).seed(7_u64).build()?;
 /// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
@@ -40,7 +41,7 @@ use crate::{
 /// assert!(!filter.contains(&stranger));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct WhitelistFilter<H: KeyHasher = Xxh3> {
     bloom: BloomFilter<H>,
     /// Digests that the Bloom filter accepts and that no stored key has.
@@ -48,6 +49,8 @@ pub struct WhitelistFilter<H: KeyHasher = Xxh3> {
     bound: usize,
     adaptations: u64,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] WhitelistFilter<H>);
 
 /// A [`WhitelistFilter`] could not remember another false positive. It is unchanged, and still accepts the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -102,7 +105,8 @@ impl<H: KeyHasher> WhitelistFilter<H> {
     /// is accepted again.)
     ///
     /// ```
-    /// use besom::{Filter, Insert, WhitelistFilter};
+    /// use besom::whitelist::WhitelistFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let mut filter = WhitelistFilter::with_capacity(100)?;
     /// filter.insert("stored")?;
@@ -284,7 +288,7 @@ fn default_bound(capacity: usize) -> usize {
 /// Builds a [`WhitelistFilter`].
 ///
 /// ```
-/// use besom::WhitelistFilter;
+/// use besom::whitelist::WhitelistFilter;
 ///
 /// let filter = WhitelistFilter::builder().capacity(1000).whitelist_bound(50).build()?;
 /// assert_eq!(filter.whitelist_bound(), 50);

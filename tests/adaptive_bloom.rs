@@ -4,11 +4,14 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cascade::{AdaptiveBloomFilter, Cascade, LevelFilter, Schedule};
 use besom::game::{Adversary, DeletionTiming, LowerBoundRounds, Oracle, RepeatFalsePositives, Rules};
+use besom::quotient::QuotientFilter;
+use besom::whitelist::{WhitelistError, WhitelistFilter};
 use besom::{
-    Adaptation, Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter,
-    BuildError, Cascade, Digest, Filter, FilterStats, Insert, InvariantError, Key, LevelFilter, MemoryRemote,
-    QuotientFilter, Remote, Schedule, Settled, WhitelistError, WhitelistFilter, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
+    InvariantError, Key, MemoryRemote, Remote, Settled, Xxh3,
 };
 
 /// A permutation of all numbers: distinct numbers are distinct keys.

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ops::{ControlFlow, RangeInclusive};
 
+use besom::any::{AnyRemote, DynFilter, dyn_adaptive};
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, AnyRemote, BroomFilter, Cascade, Change, CuckooFilter, CuckooingFilter,
-    CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote,
-    QuotientFilter, Remote, StoreIndex, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter,
-    Visit,
+    Adaptive, BroomFilter, Change, ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote,
+    Remote, StoreIndex, TelescopingFilter, Visit,
 };
 
 /// All that a filter needs of a store.
@@ -169,10 +172,10 @@ fn an_index_that_the_store_keeps_is_enough() {
 #[test]
 fn a_filter_behind_a_pointer_notices_a_remote_that_is_not_its_own() {
     let filters: [Box<dyn DynFilter>; 4] = [
-        besom::dyn_adaptive(TelescopingFilter::with_capacity(100).unwrap()),
-        besom::dyn_adaptive(BroomFilter::with_capacity(100).unwrap()),
-        besom::dyn_adaptive(CuckooingFilter::with_capacity(100).unwrap()),
-        besom::dyn_adaptive(AdaptiveBloomFilter::with_capacity(100).unwrap()),
+        dyn_adaptive(TelescopingFilter::with_capacity(100).unwrap()),
+        dyn_adaptive(BroomFilter::with_capacity(100).unwrap()),
+        dyn_adaptive(CuckooingFilter::with_capacity(100).unwrap()),
+        dyn_adaptive(AdaptiveBloomFilter::with_capacity(100).unwrap()),
     ];
     for mut filter in filters {
         let mut remote = AnyRemote(MemoryRemote::new());

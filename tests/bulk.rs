@@ -1,11 +1,15 @@
 //! Catches: a filter from many keys at once that differs from one that they were inserted into, or that does not come back
 //! from its remote.
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
+use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, AdaptiveError, BinFilter, BlockedBloomFilter, BloomFilter, BulkError, Change, ExtensionFilter,
-    Filter, Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter,
-    QuotientFilter, Remote, SipHash, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    Adaptive, AdaptiveError, BinFilter, BulkError, Change, ExtensionFilter, Filter, Ground, Growable, Insert,
+    KeyHasher, MemoryRemote, Overflow, Remote, SipHash, TelescopingFilter,
 };
 
 const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];

@@ -1,14 +1,18 @@
 //! Catches: a delta that makes another file than the new one, one that is applied to a file that it does not belong to, damaged deltas
 //! that panic or make half a file.
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cuckoo::CuckooingFilter;
+use besom::delta::{self, DeltaError, Method};
 use besom::exact::{ExactList, exclude};
-use besom::format::delta::{self, DeltaError, Method};
 use besom::format::{Kind, Persist, WriteOptions};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
+use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, CuckooingFilter, ExtensionFilter,
-    Filter, Ground, Insert, MemoryRemote, QuotientFilter, Remove, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter,
+    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Ground, Insert, MemoryRemote, Remove,
+    TelescopingFilter,
 };
 
 fn bytes<F: Persist>(filter: &F, generation: u64) -> Vec<u8> {

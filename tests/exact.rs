@@ -1,12 +1,13 @@
 //! Catches: known negatives that are still accepted, stored keys that are lost while others are excluded, lists that cannot be
 //! excluded and are not refused.
 
+use besom::cuckoo::CuckooingFilter;
 use besom::exact::{ExactList, ExcludeError, exclude};
 use besom::format::{Persist, WriteOptions};
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::{
-    Adaptive, BroomFilter, CuckooingFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed,
-    TelescopingFilter, UncompressedTelescopingFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed, TelescopingFilter,
 };
 
 const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];

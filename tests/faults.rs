@@ -5,11 +5,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
-    Adaptive, AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooFilter, CuckooingFilter,
-    CyclicFilter, Digest, ExtensionFilter, Ground, Guard, KeyHasher, MemoryDictionary, MemoryRemote,
-    Overflow, QuotientFilter, Seed, SwappingFilter, TelescopingFilter, UncompressedTelescopingFilter, Xxh3,
+    Adaptive, BroomFilter, BuildError, Digest, ExtensionFilter, Ground, Guard, KeyHasher, MemoryDictionary,
+    MemoryRemote, Overflow, Seed, TelescopingFilter, Xxh3,
 };
 
 /// XXH3, but 8 of the bits that remainders are cut from are the same for all keys of the test, so that these collide all

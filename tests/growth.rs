@@ -4,10 +4,11 @@
 //! memory of both tables, and how many repairs returned. Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
 //! `BESOM_FULL=1 cargo test --release --test growth -- --nocapture`.
 
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::CountingRemote;
 use besom::{
-    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, MemoryRemote, QuotientFilter,
-    TelescopingFilter, UncompressedTelescopingFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, MemoryRemote, TelescopingFilter,
 };
 
 const FIRST: usize = 1_000;

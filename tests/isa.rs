@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use besom::{Filter, Insert, Isa, QuotientFilter, TinySet};
+use besom::isa::Isa;
+use besom::quotient::QuotientFilter;
+use besom::tinyset::TinySet;
+use besom::{Filter, Insert};
 
 /// What a process does that was started with a wish: says what it uses, and uses it.
 #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use besom::quotient::QuotientFilter;
 use besom::testing::Random;
-use besom::{BuildError, Filter, FullError, Insert, MergeError, QuotientFilter, Remove, SipHash, Xxh3};
+use besom::{BuildError, Filter, FullError, Insert, MergeError, Remove, SipHash, Xxh3};
 
 /// A filter beside the exact multiset of what was put in.
 struct Checked {
@@ -332,7 +333,7 @@ fn equal_filters_have_the_same_parameters_and_contents() {
 fn filters_can_be_shared_between_threads() {
     fn assert_send_and_sync<T: Send + Sync>() {}
     assert_send_and_sync::<QuotientFilter<Xxh3>>();
-    assert_send_and_sync::<besom::QuotientFilterBuilder<SipHash>>();
+    assert_send_and_sync::<besom::quotient::QuotientFilterBuilder<SipHash>>();
 }
 
 #[test]

@@ -43,7 +43,7 @@ const PARALLEL_FROM: usize = 1 << 16;
 /// assert!(!filter.contains("here"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct BinFilter<H = Xxh3> {
     pub(super) table: Table,
     hasher: H,
@@ -52,6 +52,8 @@ pub struct BinFilter<H = Xxh3> {
     /// How many times the table may still double. Each takes one digit from the tags.
     pub(super) doublings: u32,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BinFilter<H>);
 
 impl BinFilter<Xxh3> {
     /// Asks for a filter; see [`BinFilterBuilder`].

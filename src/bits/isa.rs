@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 /// processor lacks, changes nothing; [`Isa::requested`] says what is wrong with it, for programs that would rather stop.
 ///
 /// ```
-/// use besom::Isa;
+/// use besom::isa::Isa;
 ///
 /// assert!(Isa::available().contains(&Isa::active()));
 /// println!("this process uses {} of {:?}", Isa::active(), Isa::available());
@@ -106,7 +106,7 @@ impl Isa {
     /// Makes this process use this version, whatever the environment says. Must come before the first filter.
     ///
     /// ```
-    /// use besom::{Isa, IsaError};
+    /// use besom::isa::{Isa, IsaError};
     ///
     /// Isa::Portable.force()?;
     /// assert_eq!(Isa::active(), Isa::Portable);

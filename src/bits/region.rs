@@ -13,7 +13,8 @@ use super::AlignedWords;
 ///
 /// ```
 /// use besom::format::{Persist, ReadOptions, Region};
-/// use besom::{BloomFilter, Filter, Insert};
+/// use besom::bloom::BloomFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = BloomFilter::with_capacity(100)?;
 /// filter.insert("key")?;

@@ -23,14 +23,15 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BlockedBloomFilter, Filter, Insert};
+/// use besom::bloom::BlockedBloomFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = BlockedBloomFilter::with_capacity(1000)?;
 /// filter.insert(&42_u64)?;
 /// assert!(filter.contains(&42_u64));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
     pub(super) hasher: H,
     /// Whole lines, at least one.
@@ -40,6 +41,8 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
     pub(super) len: usize,
     pub(super) capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BlockedBloomFilter<H>);
 
 impl BlockedBloomFilter {
     /// Starts building a filter.
@@ -69,12 +72,32 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     /// Sets the bits of a key whether there is room for it or not. Returns whether one of them was not set before.
     #[inline(always)]
     fn set(&mut self, digest: Digest) -> bool {
-        self.len += 1;
-        if self.probes == Probes::Half {
+        let fresh = if self.probes == Probes::Half {
             let place = half::Place::new(&self.words, digest.hi);
-            return half::insert(self.isa, &mut self.words, place);
+            half::insert(self.isa, &mut self.words, place)
+        } else {
+            line::insert(self.isa, &mut self.words, self.probes, digest)
+        };
+        // A key that is accepted already changes nothing, and takes no room.
+        self.len += usize::from(fresh);
+        fresh
+    }
+
+    /// Inserts a key that counts even if it is accepted already: for levels of a cascade, which count keys themselves.
+    pub(crate) fn insert_counted(&mut self, digest: Digest) -> Result<(), FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
         }
-        line::insert(self.isa, &mut self.words, self.probes, digest)
+        let fresh = self.set(digest);
+        self.len += usize::from(!fresh);
+        Ok(())
+    }
+
+    /// A full filter takes what it accepts already: no bit changes.
+    #[cold]
+    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
     }
 
     /// A key has a bit in every lane of its half line.
@@ -207,11 +230,12 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
+    /// because it was inserted before or by chance, counts for nothing.
     #[inline(always)]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
+            return self.insert_full(digest);
         }
         Ok(self.set(digest))
     }

@@ -77,7 +77,8 @@ builder! {
     /// Builds a [`BloomFilter`].
     ///
     /// ```
-    /// use besom::{BloomFilter, Filter, SipHash};
+    /// use besom::bloom::BloomFilter;
+    /// use besom::{Filter, SipHash};
     ///
     /// let builder = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).hasher::<SipHash>();
     /// let bits = builder.size_in_bits()?;
@@ -116,7 +117,8 @@ builder! {
     /// Builds a [`BlockedBloomFilter`].
     ///
     /// ```
-    /// use besom::{BlockedBloomFilter, Filter};
+    /// use besom::bloom::BlockedBloomFilter;
+    /// use besom::Filter;
     ///
     /// let builder = BlockedBloomFilter::builder().capacity(1000).seed(7_u64);
     /// let bits = builder.size_in_bits()?;

@@ -18,7 +18,8 @@ use crate::{
 /// Inserting a key twice counts it twice.
 ///
 /// ```
-/// use besom::{BloomFilter, Filter, Insert};
+/// use besom::bloom::BloomFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).build()?;
 /// filter.insert("besom")?;
@@ -26,7 +27,7 @@ use crate::{
 /// assert_eq!(filter.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct BloomFilter<H: KeyHasher = Xxh3> {
     pub(super) hasher: H,
     /// Never empty; bit i of the filter is bit i mod 64 of word i div 64.
@@ -35,6 +36,8 @@ pub struct BloomFilter<H: KeyHasher = Xxh3> {
     pub(super) len: usize,
     pub(super) capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BloomFilter<H>);
 
 impl BloomFilter {
     /// Starts building a filter.
@@ -76,8 +79,27 @@ impl<H: KeyHasher> BloomFilter<H> {
             unset |= !*word & 1 << bit;
             *word |= 1 << bit;
         }
-        self.len += 1;
-        unset != 0
+        // A key that is accepted already changes nothing, and takes no room.
+        let fresh = unset != 0;
+        self.len += usize::from(fresh);
+        fresh
+    }
+
+    /// Inserts a key that counts even if it is accepted already: for levels of a cascade, which count keys themselves.
+    pub(crate) fn insert_counted(&mut self, digest: Digest) -> Result<(), FullError> {
+        if self.len >= self.capacity {
+            return Err(FullError { len: self.len, capacity: self.capacity });
+        }
+        let fresh = self.set(digest);
+        self.len += usize::from(!fresh);
+        Ok(())
+    }
+
+    /// A full filter takes what it accepts already: no bit changes.
+    #[cold]
+    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
+        let full = FullError { len: self.len, capacity: self.capacity };
+        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
     }
 
     /// The bits of the key with this digest.
@@ -98,7 +120,8 @@ impl<H: KeyHasher> BloomFilter<H> {
     /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
     ///
     /// ```
-    /// use besom::{BloomFilter, Filter, Insert};
+    /// use besom::bloom::BloomFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let builder = BloomFilter::builder().capacity(1000).seed(7_u64);
     /// let (mut left, mut right) = (builder.clone().build()?, builder.build()?);
@@ -245,11 +268,12 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
+    /// because it was inserted before or by chance, counts for nothing.
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
+            return self.insert_full(digest);
         }
         Ok(self.set(digest))
     }

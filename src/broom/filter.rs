@@ -41,8 +41,9 @@ use super::persist;
 ///
 /// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
 ///
-/// It stands on one of two [grounds](Ground): what it promises is the same on both, but for speed and space. Unless it is
-/// [asked](BroomFilterBuilder::ground) for bins, it stands on quotient tables.
+/// It is built on one of two [tables](Ground). What it promises is the same on both, but for speed and space. The builder chooses
+/// [bins](Ground::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
+/// [told](BroomFilterBuilder::ground).
 ///
 /// Space at the default rate of 1/256, load 0.90 and default budget: at most 13.2 bits per key when filled, and at most
 /// 14.5 under endless churn with repairs, for 20,000 keys or more (`broom::tests::churn` asserts both).
@@ -62,10 +63,12 @@ use super::persist;
 /// assert!(!filter.contains(&false_positive));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct BroomFilter<H = Xxh3> {
     pub(super) on: On<H>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] BroomFilter<H>);
 
 /// The filter on its ground.
 #[derive(Debug, Clone)]

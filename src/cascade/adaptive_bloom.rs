@@ -12,7 +12,8 @@ use crate::{BloomFilter, Cascade, Xxh3};
 /// positive.
 ///
 /// ```
-/// use besom::{Adaptive, AdaptiveBloomFilter, Filter, MemoryRemote};
+/// use besom::cascade::AdaptiveBloomFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut filter = AdaptiveBloomFilter::builder().capacity(1000).seed(7_u64).build()?;
 /// let mut remote = MemoryRemote::new();

@@ -12,7 +12,9 @@ use crate::{BuildError, KeyHasher, Seed, Xxh3};
 /// Builds a [`Cascade`].
 ///
 /// ```
-/// use besom::{Cascade, QuotientFilter, Schedule, SipHash};
+/// use besom::cascade::{Cascade, Schedule};
+/// use besom::quotient::QuotientFilter;
+/// use besom::SipHash;
 ///
 /// let filter = Cascade::<QuotientFilter>::builder()
 ///     .capacity(10_000)

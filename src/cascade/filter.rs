@@ -30,7 +30,9 @@ use crate::{
 /// a single key that is lacking; a range in which several keys are wrong passes once in 256 times.
 ///
 /// ```
-/// use besom::{Adaptive, Cascade, Filter, MemoryRemote, QuotientFilter};
+/// use besom::cascade::Cascade;
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut filter = Cascade::<QuotientFilter>::builder().capacity(1000).seed(7_u64).build()?;
 /// let mut remote = MemoryRemote::new();
@@ -42,7 +44,7 @@ use crate::{
 /// assert!(!filter.contains(&stranger));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Cascade<F, H = Xxh3> {
     pub(super) hasher: H,
     pub(super) sizes: Sizes,
@@ -53,6 +55,8 @@ pub struct Cascade<F, H = Xxh3> {
     pub(super) adaptations: u64,
     pub(super) rebuilds: u64,
 }
+
+crate::filter::debug_by_figures!([F: LevelFilter, H: KeyHasher] Cascade<F, H>);
 
 impl<F: LevelFilter> Cascade<F> {
     /// Starts building a filter.

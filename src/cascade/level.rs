@@ -3,7 +3,8 @@
 use crate::bloom::size::BloomSize;
 use crate::quotient::{DEFAULT_LOAD, Table, remainder_bits, slots_for};
 use crate::{
-    BlockedBloomFilter, BloomFilter, BuildError, Digest, Insert, KeyHasher, QuotientFilter, Remove, Xxh3,
+    BlockedBloomFilter, BloomFilter, BuildError, Digest, FullError, Insert, KeyHasher, QuotientFilter,
+    Remove, Xxh3,
 };
 
 /// A filter that can be a level of a [`Cascade`](super::Cascade).
@@ -28,6 +29,15 @@ pub trait LevelFilter: Insert + Sized {
     /// [`BuildError`] if there can be none.
     fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError>;
 
+    /// Inserts the key with this digest, and counts it even if the filter accepts it already.
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] without room for it.
+    fn take_in(&mut self, digest: Digest) -> Result<(), FullError> {
+        self.insert_digest(digest).map(drop)
+    }
+
     /// Removes the key with this digest, which was inserted, if [`REMOVES`](Self::REMOVES).
     fn take_out(&mut self, digest: Digest);
 }
@@ -43,6 +53,10 @@ impl LevelFilter for BloomFilter {
         Ok(bloom_size(capacity as f64, rate).memory())
     }
 
+    fn take_in(&mut self, digest: Digest) -> Result<(), FullError> {
+        self.insert_counted(digest)
+    }
+
     fn take_out(&mut self, _: Digest) {}
 }
 
@@ -55,6 +69,10 @@ impl LevelFilter for BlockedBloomFilter {
 
     fn level_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
         Self::builder().capacity(capacity).false_positive_rate(rate).size_in_bits()
+    }
+
+    fn take_in(&mut self, digest: Digest) -> Result<(), FullError> {
+        self.insert_counted(digest)
     }
 
     fn take_out(&mut self, _: Digest) {}

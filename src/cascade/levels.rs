@@ -187,7 +187,7 @@ impl<F: LevelFilter> Levels<F> {
     fn insert_at(&mut self, index: usize, digest: Digest) -> Result<(), NoRoom> {
         match self.filter_mut(index) {
             Some(level) => {
-                level.filter.insert_digest(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
+                level.filter.take_in(level.mixer.mix(digest)).map_err(|_| NoRoom)?;
                 level.keys += 1;
             }
             None => {

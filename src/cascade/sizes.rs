@@ -126,7 +126,7 @@ fn dead_cells(keys: f64, budget: f64, rates: &[f64]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Schedule;
+    use crate::cascade::Schedule;
 
     #[test]
     fn there_is_room_in_all_levels_and_homes_lie_in_one_list() {

@@ -15,7 +15,8 @@ use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 /// chosen), or from the memory per key, or is given itself; these three exclude each other.
 ///
 /// ```
-/// use besom::{CuckooFilter, Filter};
+/// use besom::cuckoo::CuckooFilter;
+/// use besom::Filter;
 ///
 /// let builder = CuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64);
 /// let bits = builder.size_in_bits()?; // known before anything is built

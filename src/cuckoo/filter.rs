@@ -48,7 +48,7 @@ use super::variant::{AdaptiveVariant, Variant};
 ///
 /// Two filters are equal if they have the same parameters, the same hash functions and the same slots, repairs
 /// included. What they have counted does not matter.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct AdaptiveCuckooFilter<V: Variant, H: KeyHasher = Xxh3> {
     pub(super) table: SlotTable<V>,
     pub(super) hasher: H,
@@ -66,6 +66,8 @@ pub struct AdaptiveCuckooFilter<V: Variant, H: KeyHasher = Xxh3> {
     pub(super) budget: usize,
     pub(super) scratch: Scratch,
 }
+
+crate::filter::debug_by_figures!([V: AdaptiveVariant, H: KeyHasher] AdaptiveCuckooFilter<V, H>);
 
 /// What an operation plans with. Empty between operations, but it keeps its memory.
 #[derive(Debug, Clone)]

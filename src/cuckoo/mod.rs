@@ -53,7 +53,8 @@ use crate::Xxh3;
 /// [`PartialKeyCuckooFilter`].
 ///
 /// ```
-/// use besom::{Adaptive, CuckooFilter, Filter, MemoryRemote};
+/// use besom::cuckoo::CuckooFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = CuckooFilter::with_capacity(1000)?;
@@ -75,7 +76,8 @@ pub type CuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Plain, H>;
 /// false positive. Where that matters, use the [`BroomFilter`](crate::BroomFilter).
 ///
 /// ```
-/// use besom::{Adaptive, CuckooingFilter, Filter, MemoryRemote};
+/// use besom::cuckoo::CuckooingFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = CuckooingFilter::builder().capacity(1000).slot_bits(4).build()?;
@@ -101,7 +103,8 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// false positive. Where that matters, use the [`BroomFilter`](crate::BroomFilter).
 ///
 /// ```
-/// use besom::{Adaptive, CyclicFilter, Filter, MemoryRemote};
+/// use besom::cuckoo::CyclicFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = CyclicFilter::<2>::builder().capacity(1000).slot_bits(10).build()?;
@@ -122,7 +125,8 @@ pub type CyclicFilter<const S: u32, H = Xxh3> = AdaptiveCuckooFilter<Cyclic<S>, 
 /// query, hence twice the false positives of k = 4, b = 1.
 ///
 /// ```
-/// use besom::{Adaptive, Filter, MemoryRemote, SwappingFilter};
+/// use besom::cuckoo::SwappingFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = SwappingFilter::builder().capacity(1000).slot_bits(8).build()?;

@@ -27,7 +27,8 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// another order of insertion may lie in other slots.
 ///
 /// ```
-/// use besom::{Filter, Insert, PartialKeyCuckooFilter, Remove};
+/// use besom::cuckoo::PartialKeyCuckooFilter;
+/// use besom::{Filter, Insert, Remove};
 ///
 /// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
 /// filter.insert("besom")?;
@@ -39,7 +40,7 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 ///
 /// Paper: Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom", CoNEXT 2014;
 /// here with k separate tables of any size, the bins of a key lying one stride apart.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
     pub(super) table: SlotTable<PartialKey>,
     hasher: H,
@@ -47,6 +48,8 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
     capacity: usize,
     search: Search<Tag>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] PartialKeyCuckooFilter<H>);
 
 impl PartialKeyCuckooFilter {
     /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.

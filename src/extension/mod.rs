@@ -73,10 +73,12 @@ use scheme::Extending;
 /// assert!((0..1_000_u32).all(|key| filter.contains(&key)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ExtensionFilter<H = Xxh3> {
     on: On<H>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] ExtensionFilter<H>);
 
 /// The filter on its ground.
 #[derive(Debug, Clone)]

@@ -32,6 +32,12 @@ pub trait Adaptive: Filter {
     /// run time, such as a store that keeps an index only for filters that need one.
     const HASH_ADDRESSED: bool = false;
 
+    /// Returns whether the address of a key in this filter is the upper half of its digest. [`HASH_ADDRESSED`](Self::HASH_ADDRESSED),
+    /// unless the type has filters of several kinds.
+    fn is_hash_addressed(&self) -> bool {
+        Self::HASH_ADDRESSED
+    }
+
     /// Inserts a key. `false` if it was there already.
     ///
     /// # Errors

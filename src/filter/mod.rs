@@ -8,10 +8,8 @@
 //! | [`Adaptive`] | filters with a [`Remote`](crate::Remote) | insertion, removal, repair, and the way back after a failure |
 //! | [`Growable`] | those of them that can | growth |
 //! | [`HashAddressed`] | those of them whose keys never move in the remote | nothing more: the store can keep the addresses |
-//! | [`DynFilter`] | every filter, by a wrapper | all of this by bytes, for code that chooses a filter at run time |
 
 mod adaptive;
-mod dynamic;
 mod growable;
 mod inserter;
 mod plain;
@@ -20,10 +18,6 @@ mod rebuild;
 mod stats;
 
 pub use adaptive::{Adaptive, Authority, HashAddressed, Settled};
-pub use dynamic::{
-    AnyRemote, AnyRemoteError, DynFilter, DynFilterError, dyn_adaptive, dyn_plain, dyn_removable,
-    dyn_whitelist,
-};
 pub use growable::Growable;
 pub use inserter::Inserter;
 pub(crate) use inserter::{SMALL, Waiting};
@@ -33,3 +27,4 @@ pub use query::Filter;
 pub use rebuild::RebuildError;
 pub(crate) use rebuild::{Grouped, clear_range, clear_remote, out_of_memory};
 pub use stats::{Adaptation, FilterStats};
+pub(crate) use stats::{debug_by_figures, describe};

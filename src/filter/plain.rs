@@ -9,7 +9,9 @@ use super::{Inserter, SMALL};
 /// A filter that keys are inserted into without a remote.
 ///
 /// ```
-/// use besom::{BloomFilter, Filter, Insert, QuotientFilter};
+/// use besom::bloom::BloomFilter;
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert};
 ///
 /// fn fill(filter: &mut impl Insert) -> Result<(), besom::FullError> {
 ///     (0..100_u64).try_for_each(|key| filter.insert(&key).map(drop))
@@ -34,7 +36,8 @@ pub trait Insert: Filter {
 
     /// Inserts a key. `false` if the filter accepted it before already: it was stored, or a false positive.
     ///
-    /// So whoever removes duplicates asks and inserts in one look.
+    /// A Bloom filter counts such a key for nothing. Filters that can remove keys have multiset semantics and give it a slot all
+    /// the same; [`insert_unique`](Self::insert_unique) does not.
     ///
     /// # Errors
     ///
@@ -67,6 +70,42 @@ pub trait Insert: Filter {
         Inserter::new(self)
     }
 
+    /// Inserts a key unless the filter accepts it already; `false` then, and it takes no room.
+    ///
+    /// For streams in which keys repeat and are never removed, such as URLs that were seen: a filter with multiset semantics
+    /// gives every repetition a slot otherwise. **Do not remove keys from a filter that was filled this way**: two keys that the
+    /// filter cannot tell apart share one slot.
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter, Insert};
+    ///
+    /// let mut seen = BinFilter::with_capacity(1_000)?;
+    /// for _ in 0..1_000 {
+    ///     seen.insert_unique("https://example.org")?;
+    /// }
+    /// assert_eq!(seen.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`FullError`] if the key is new and there is no room for it. The filter is unchanged then.
+    #[inline]
+    fn insert_unique<K: Key + ?Sized>(&mut self, key: &K) -> Result<bool, FullError> {
+        let digest = self.hasher().digest_key(key);
+        self.insert_unique_digest(digest)
+    }
+
+    /// [`insert_unique`](Self::insert_unique) by a digest that was computed before.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_unique`](Self::insert_unique).
+    #[inline]
+    fn insert_unique_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
+        if self.contains_digest(digest) { Ok(false) } else { self.insert_digest(digest) }
+    }
+
     /// Inserts many keys, and says how many of them the filter did not accept before.
     ///
     /// The same as inserting them one after the other, and faster on tables beyond the processor's cache: memory is fetched
@@ -78,7 +117,8 @@ pub trait Insert: Filter {
     /// in, and the others are not.
     ///
     /// ```
-    /// use besom::{Filter, Insert, QuotientFilter};
+    /// use besom::quotient::QuotientFilter;
+    /// use besom::{Filter, Insert};
     ///
     /// let keys: Vec<u64> = (0..10_000).collect();
     /// let mut filter = QuotientFilter::with_capacity(10_000)?;

@@ -21,7 +21,7 @@ use crate::{Digest, FilterStats, InvariantError, Key, KeyHasher, Seed, batch};
 ///     format!("{} keys of {}, {:.1} bits each", filter.len(), filter.capacity(), filter.stats().bits_per_key())
 /// }
 ///
-/// let mut filter = besom::QuotientFilter::with_capacity(1000)?;
+/// let mut filter = besom::quotient::QuotientFilter::with_capacity(1000)?;
 /// filter.insert("key")?;
 /// assert!(filter.contains("key"));
 /// assert!(report(&filter).starts_with("1 keys of 1000"));

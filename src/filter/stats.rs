@@ -1,5 +1,9 @@
 //! What filters say of themselves and of what they did.
 
+use std::fmt;
+
+use super::Filter;
+
 /// What [`Adaptive::adapt`](crate::Adaptive::adapt) did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -100,3 +104,28 @@ impl FilterStats {
         self.bits as f64 / self.items as f64
     }
 }
+
+/// Writes what a filter is and what it holds, and not its words.
+pub(crate) fn describe<F: Filter>(name: &str, filter: &F, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let FilterStats { bits, load, adaptations, adapted_slots, .. } = filter.stats();
+    f.debug_struct(name)
+        .field("len", &filter.len())
+        .field("capacity", &filter.capacity())
+        .field("bits", &bits)
+        .field("load", &load)
+        .field("adaptations", &adaptations)
+        .field("adapted_slots", &adapted_slots)
+        .finish_non_exhaustive()
+}
+
+/// Implements `Debug` for a filter: its parameters and figures.
+macro_rules! debug_by_figures {
+    ([$($parameters:tt)*] $filter:ident $($arguments:tt)*) => {
+        impl<$($parameters)*> std::fmt::Debug for $filter $($arguments)* {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::filter::describe(stringify!($filter), self, f)
+            }
+        }
+    };
+}
+pub(crate) use debug_by_figures;

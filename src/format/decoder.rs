@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::header::{Header, PARAMETERS, expect, hash_check};
 use super::source::{Chunks, Source};
-use super::{FormatError, NESTED_SEED, Persist, ReadOptions, Region};
+use super::{FormatError, Kind, NESTED_SEED, Persist, ReadOptions, Region};
 use crate::bits::AlignedWords;
 use crate::{InvariantError, KeyHasher, Seed};
 
@@ -19,6 +19,11 @@ pub struct Decoder<'r> {
 }
 
 impl Decoder<'_> {
+    /// Which filter it is.
+    pub(crate) fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
     /// How many keys are stored.
     pub(crate) fn len(&self) -> Result<usize, FormatError> {
         in_range("keys stored", self.header.len, 0..=MAX_KEYS)
@@ -84,15 +89,15 @@ impl Decoder<'_> {
         let (hash, hash_check) = (F::Hasher::KIND, hash_check(&F::Hasher::with_seed(seed)));
         let inner = Header { hash, hash_check, seed: Some(seed), ..self.header.clone() };
         let outer = (std::mem::replace(&mut self.header, inner), self.seed.take());
-        let filter = self.part();
+        let filter = self.part(F::KIND);
         (self.header, self.seed) = outer;
         filter
     }
 
-    /// The same for a filter that hashes for itself, as the whole does.
-    pub(crate) fn part<F: Persist>(&mut self) -> Result<F, FormatError> {
+    /// The same for a filter of this kind that hashes for itself, as the whole does.
+    pub(crate) fn part<F: Persist>(&mut self, kind: Kind) -> Result<F, FormatError> {
         let [len, capacity, parameters @ ..] = self.numbers::<{ 2 + PARAMETERS }>()?;
-        let inner = Header { kind: F::KIND, len, capacity, parameters, ..self.header.clone() };
+        let inner = Header { kind, len, capacity, parameters, ..self.header.clone() };
         let outer = std::mem::replace(&mut self.header, inner);
         let filter = F::decode(self);
         self.header = outer;
@@ -105,7 +110,7 @@ impl Decoder<'_> {
     /// The whole filter, if the payload holds no more and the header says the same of it.
     fn filter<F: Persist>(mut self) -> Result<F, FormatError> {
         let (found, expected) = (self.header.kind, F::KIND);
-        if found != expected {
+        if !F::may_be(found) {
             return Err(FormatError::WrongKind { found, expected });
         }
         let filter = F::decode(&mut self)?;
@@ -168,7 +173,7 @@ pub(super) fn open<F: Persist>(region: &Region, options: &ReadOptions) -> Result
 }
 
 /// An input of this length holds this filter and nothing else.
-pub(super) fn exact_length(header: &Header, found: u64) -> Result<(), FormatError> {
+pub(crate) fn exact_length(header: &Header, found: u64) -> Result<(), FormatError> {
     let expected = header.file_len();
     match found.cmp(&expected) {
         std::cmp::Ordering::Less => Err(FormatError::Truncated { found, expected }),

@@ -155,10 +155,10 @@ fn measure<F: Persist>(filter: &F, options: &WriteOptions) -> Result<(Header, Ve
     filter.encode(&mut encoder)?;
     let (parameters, payload_len) = (encoder.parameters, encoder.written);
     let sums = sums.finish();
-    let short = is_short(F::KIND, payload_len, &parameters);
+    let short = is_short(filter.kind(), payload_len, &parameters);
     let header = Header {
         version: VERSION,
-        kind: F::KIND,
+        kind: filter.kind(),
         hash: F::Hasher::KIND,
         seed: options.include_seed.then(|| filter.seed()),
         generation: options.generation,

@@ -46,7 +46,7 @@ const MAGIC: [u8; 8] = *b"BESOM\r\n\x1a";
 pub(super) const PARAMETERS: usize = 8;
 
 /// The payload in pieces of this many bytes, each with a checksum of its own.
-pub(super) const CHUNK: u64 = 64 << 10;
+pub(crate) const CHUNK: u64 = 64 << 10;
 
 /// What sections begin at multiples of: a cache line, so that they can be mapped and read in place.
 pub(super) const ALIGN: u64 = 64;
@@ -65,7 +65,7 @@ const LEN_AT: usize = GENERATION_AT + size_of::<u64>();
 const CAPACITY_AT: usize = LEN_AT + size_of::<u64>();
 const PARAMETERS_AT: usize = CAPACITY_AT + size_of::<u64>();
 /// Bytes of a header: three cache lines.
-pub(super) const SIZE: usize = 192;
+pub(crate) const SIZE: usize = 192;
 /// Bytes of a short header: two cache lines.
 const SHORT_SIZE: usize = 128;
 
@@ -158,7 +158,7 @@ pub struct Header {
     /// See [`hash_check`].
     pub(super) hash_check: u64,
     /// The checksum of the list of checksums; behind a short header there is none, and this is the checksum of the payload.
-    pub(super) list_checksum: u64,
+    pub(crate) list_checksum: u64,
 }
 
 /// Whether a file of this kind has a short header.
@@ -173,17 +173,17 @@ impl Header {
     }
 
     /// Whether it is a short one.
-    pub(super) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         is_short(self.kind, self.payload_len, &self.parameters)
     }
 
     /// How many bytes it takes.
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         if self.is_short() { SHORT_SIZE } else { SIZE }
     }
 
     /// Where the payload begins: behind header and checksums.
-    pub(super) fn payload_at(&self) -> u64 {
+    pub(crate) fn payload_at(&self) -> u64 {
         if self.is_short() {
             return SHORT_SIZE as u64;
         }
@@ -224,7 +224,7 @@ impl Header {
     }
 
     /// Reads a header from the beginning of the input.
-    pub(super) fn read(reader: &mut dyn Read) -> Result<Self, FormatError> {
+    pub(crate) fn read(reader: &mut dyn Read) -> Result<Self, FormatError> {
         let mut bytes = [0; SIZE];
         let mut found = read_up_to(reader, &mut bytes[..SHORT_SIZE])?;
         let magic = field(&bytes, 0);
@@ -341,6 +341,7 @@ pub(super) fn hash_check(hasher: &impl KeyHasher) -> u64 {
 
 /// Makes all checksums of these bytes right again, as far as they are like a file: for tests that damage files and want
 /// to reach what lies behind the checksums.
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn reseal(bytes: &mut [u8]) {
     let mut header = [0; SIZE];
     let known = bytes.len().min(SIZE);

@@ -5,8 +5,22 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::roster::roster;
+
+/// The type parameters of a filter but for its hash function, as a call has them.
+macro_rules! parameters {
+    ($first:tt, H) => {
+        concat!("::<", stringify!($first), ">")
+    };
+    ($($hasher:tt)?) => {
+        ""
+    };
+}
+
+/// Makes the kinds of the rows of the roster.
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident = $code:literal, $name:literal;)*) => {
+    ($($kind:ident = $code:literal, $name:literal, $use:ident [$($ability:ident)*] [$($module:ident)?] $filter:ident $(<$($argument:tt),*>)?
+        { $($option:ident)* };)*) => {
         /// Which filter a file holds. Names and numbers never change; new ones may be added.
         ///
         /// ```
@@ -19,18 +33,44 @@ macro_rules! kinds {
         #[non_exhaustive]
         #[repr(u16)]
         pub enum Kind {
-            $($(#[$doc])* $kind = $code,)*
+            $(
+                #[doc = concat!("`", stringify!($filter), "`, called ", $name, ".")]
+                $kind = $code,
+            )*
         }
 
         impl Kind {
             /// All kinds, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// The name, as on command lines and in reports.
+            /// Returns the name, as on command lines and in reports.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
+                }
+            }
+
+            /// Returns the path of the type in this crate, as a program calls its functions: `cuckoo::CyclicFilter::<1>`.
+            #[must_use]
+            pub const fn type_name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => concat!($(stringify!($module), "::",)? stringify!($filter), parameters!($($($argument),*)?)),)*
+                }
+            }
+
+            /// How filters of this kind are used, and what else they can do, in the words of the roster.
+            const fn row(self) -> (&'static str, &'static [&'static str]) {
+                match self {
+                    $(Self::$kind => (stringify!($use), &[$(stringify!($ability)),*]),)*
+                }
+            }
+
+            /// Returns the options that its builder has beyond capacity, rate, seed and hash function.
+            #[must_use]
+            pub const fn options(self) -> &'static [&'static str] {
+                match self {
+                    $(Self::$kind => &[$(stringify!($option)),*],)*
                 }
             }
 
@@ -44,53 +84,37 @@ macro_rules! kinds {
         }
     };
 }
-
-kinds! {
-    /// [`QuotientFilter`](crate::QuotientFilter).
-    Quotient = 1, "quotient";
-    /// [`TelescopingFilter`](crate::TelescopingFilter).
-    Telescoping = 2, "telescoping";
-    /// [`UncompressedTelescopingFilter`](crate::UncompressedTelescopingFilter).
-    TelescopingUncompressed = 3, "telescoping-uncompressed";
-    /// [`ExtensionFilter`](crate::ExtensionFilter).
-    Extension = 4, "extension";
-    /// [`BroomFilter`](crate::BroomFilter).
-    Broom = 5, "broom";
-    /// [`BinFilter`](crate::BinFilter).
-    Bins = 6, "bins";
-    /// [`CuckooFilter`](crate::CuckooFilter).
-    Cuckoo = 16, "cuckoo";
-    /// [`PartialKeyCuckooFilter`](crate::PartialKeyCuckooFilter).
-    CuckooPartial = 17, "cuckoo-partial";
-    /// [`CuckooingFilter`](crate::CuckooingFilter).
-    Cuckooing = 18, "cuckooing";
-    /// [`SwappingFilter`](crate::SwappingFilter).
-    Swapping = 19, "swapping";
-    /// [`CyclicFilter<1>`](crate::CyclicFilter).
-    Cyclic1 = 20, "cyclic-1";
-    /// [`CyclicFilter<2>`](crate::CyclicFilter).
-    Cyclic2 = 21, "cyclic-2";
-    /// [`CyclicFilter<3>`](crate::CyclicFilter).
-    Cyclic3 = 22, "cyclic-3";
-    /// [`BloomFilter`](crate::BloomFilter).
-    Bloom = 32, "bloom";
-    /// [`BlockedBloomFilter`](crate::BlockedBloomFilter).
-    BlockedBloom = 33, "blocked-bloom";
-    /// [`AdaptiveBloomFilter`](crate::AdaptiveBloomFilter).
-    AdaptiveBloom = 34, "adaptive-bloom";
-    /// [`Cascade`](crate::Cascade).
-    Cascade = 35, "cascade";
-    /// [`WhitelistFilter`](crate::WhitelistFilter).
-    Whitelist = 36, "whitelist";
-    /// [`TinySet`](crate::TinySet).
-    TinySet = 48, "tinyset";
-    /// [`ExactList`](crate::exact::ExactList).
-    Exact = 52, "exact";
-    /// [`Sharded`](crate::Sharded): which filter is in it, its parameters say.
-    Sharded = 64, "sharded";
-}
+roster!(kinds);
 
 impl Kind {
+    /// Returns whether filters of this kind have a [remote](crate::Remote).
+    #[must_use]
+    pub fn has_remote(self) -> bool {
+        self.row().0 == "adaptive"
+    }
+
+    /// Returns whether filters of this kind repair false positives, with or without a remote.
+    #[must_use]
+    pub fn repairs(self) -> bool {
+        self.can("adapt") || self.has_remote() && !self.can("inert")
+    }
+
+    /// Returns whether keys can be removed; from a [`TinySet`](crate::TinySet), if it was built for that.
+    #[must_use]
+    pub fn removes(self) -> bool {
+        self.has_remote() || self.can("remove")
+    }
+
+    /// Returns whether filters of this kind are built from parameters, and not from lists or other filters.
+    #[must_use]
+    pub fn is_configured(self) -> bool {
+        matches!(self.row().0, "plain" | "adaptive")
+    }
+
+    fn can(self, ability: &str) -> bool {
+        self.row().1.contains(&ability)
+    }
+
     /// The number in the file.
     pub(crate) const fn code(self) -> u16 {
         self as u16

@@ -2,7 +2,7 @@
 //!
 //! [`Persist`] writes and reads filters as streams, bytes and files, and opens them on a [`Region`] (a memory map, say)
 //! without reading them. [`inspect`] says what a file holds, [`check`] whether it is intact. `docs/formats.md` draws the
-//! format. [`delta`] has what changed between two files.
+//! format. [`delta`](crate::delta) has what changed between two files, [`AnyFilter`](crate::any::AnyFilter) opens a file of any kind.
 //!
 //! ```text
 //! | header       | checksums of the chunks, | payload: sections, each padded   |
@@ -14,30 +14,29 @@
 //! reading. Since the sections begin on cache lines, a file that is mapped into memory is the filter.
 
 mod decoder;
-pub mod delta;
 mod encoder;
 mod error;
 mod header;
 mod kind;
 mod options;
 mod persist;
-mod rice;
+pub(crate) mod rice;
 mod runs;
 mod save;
-#[cfg(feature = "serde")]
-mod serde;
 mod source;
 
 use std::io::Read;
 
 pub use crate::bits::Region;
 pub use decoder::Decoder;
-pub(crate) use decoder::{flag, in_range, number, unsound};
+pub(crate) use decoder::{exact_length, flag, in_range, number, unsound};
 pub use encoder::Encoder;
 pub(crate) use encoder::write;
 pub use error::FormatError;
 pub use header::Header;
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use header::reseal;
+pub(crate) use header::{CHUNK, SIZE as HEADER_SIZE};
 pub use kind::{Kind, UnknownKind};
 pub use options::{ReadOptions, WriteOptions};
 pub use persist::Persist;
@@ -53,7 +52,7 @@ const NESTED_SEED: u64 = 0;
 ///
 /// ```
 /// use besom::format::{Kind, Persist, inspect};
-/// use besom::TinySet;
+/// use besom::tinyset::TinySet;
 ///
 /// let bytes = TinySet::with_capacity(100)?.to_bytes(&Default::default())?;
 /// let header = inspect(&mut &bytes[..])?;

@@ -6,7 +6,8 @@ use crate::Seed;
 ///
 /// ```
 /// use besom::format::{Persist, ReadOptions, WriteOptions};
-/// use besom::{Filter, Insert, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = QuotientFilter::builder().capacity(100).seed(42_u64).build()?;
 /// filter.insert("key")?;

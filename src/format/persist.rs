@@ -17,7 +17,8 @@ use crate::Filter;
 ///
 /// ```
 /// use besom::format::{Persist, ReadOptions, WriteOptions};
-/// use besom::{Filter, Insert, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = QuotientFilter::with_capacity(1000)?;
 /// filter.insert("key")?;
@@ -31,8 +32,19 @@ use crate::Filter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Persist: Filter + Sized {
-    /// Which filter it is.
+    /// Which filter it is; for a type that has filters of all kinds, the one that it is unless somebody says otherwise.
     const KIND: Kind;
+
+    /// Returns which filter this one is.
+    fn kind(&self) -> Kind {
+        Self::KIND
+    }
+
+    /// Returns whether a filter of this type may be of this kind.
+    #[must_use]
+    fn may_be(kind: Kind) -> bool {
+        kind == Self::KIND
+    }
 
     /// Hands all parts of the filter to the encoder. Called twice for one file, and must do the same both times.
     ///

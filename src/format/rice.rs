@@ -5,7 +5,7 @@
 
 /// Bits in the order in which they were put, in whole bytes.
 #[derive(Debug, Default)]
-pub(super) struct BitWriter {
+pub(crate) struct BitWriter {
     bytes: Vec<u8>,
     /// Bits that are no whole byte yet, and how many.
     pending: u64,
@@ -14,7 +14,7 @@ pub(super) struct BitWriter {
 
 impl BitWriter {
     /// Puts the lowest bits of a number, at most 32.
-    pub(super) fn put(&mut self, bits: u64, count: u32) {
+    pub(crate) fn put(&mut self, bits: u64, count: u32) {
         self.pending |= (bits & ((1 << count) - 1)) << self.count;
         self.count += count;
         while self.count >= 8 {
@@ -25,14 +25,14 @@ impl BitWriter {
     }
 
     /// Puts the lowest bits of a number, at most 64.
-    pub(super) fn put_long(&mut self, bits: u64, count: u32) {
+    pub(crate) fn put_long(&mut self, bits: u64, count: u32) {
         let low = count.min(32);
         self.put(bits, low);
         self.put(bits >> low.min(63), count - low);
     }
 
     /// All bytes, the last one filled up with zeros.
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         if self.count > 0 {
             self.bytes.push(self.pending as u8);
         }
@@ -41,13 +41,13 @@ impl BitWriter {
 }
 
 /// Bits as [`BitWriter`] put them. Behind the end there are none.
-pub(super) struct BitReader<'b> {
+pub(crate) struct BitReader<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
 impl<'b> BitReader<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
+    pub(crate) fn new(bytes: &'b [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
@@ -59,7 +59,7 @@ impl<'b> BitReader<'b> {
     }
 
     /// This many bits, at most 64.
-    pub(super) fn take(&mut self, count: u32) -> Option<u64> {
+    pub(crate) fn take(&mut self, count: u32) -> Option<u64> {
         (0..count).try_fold(0, |bits, place| Some(bits | self.bit()? << place))
     }
 
@@ -68,7 +68,7 @@ impl<'b> BitReader<'b> {
     }
 
     /// Whether nothing is left but the zeros that fill a byte up.
-    pub(super) fn is_at_end(&mut self) -> bool {
+    pub(crate) fn is_at_end(&mut self) -> bool {
         self.left() < 8 && self.take(self.left() as u32) == Some(0)
     }
 }
@@ -78,7 +78,7 @@ const COUNT_BITS: u32 = 48;
 const LOW_BITS: u32 = 6;
 
 /// Writes numbers that do not descend, all below 2^63.
-pub(super) fn write(numbers: &[u64], writer: &mut BitWriter) {
+pub(crate) fn write(numbers: &[u64], writer: &mut BitWriter) {
     let last = numbers.last().copied().unwrap_or(0);
     let mean = last / (numbers.len() as u64).max(1);
     let low = (mean as f64 * std::f64::consts::LN_2).max(1.0).log2().ceil() as u32;
@@ -100,7 +100,7 @@ pub(super) fn write(numbers: &[u64], writer: &mut BitWriter) {
 
 /// Reads what [`write`] wrote, all of it below `bound`; `None` if it is something else. Takes no more memory than eight times the
 /// bits that are there.
-pub(super) fn read(reader: &mut BitReader<'_>, bound: u64) -> Option<Vec<u64>> {
+pub(crate) fn read(reader: &mut BitReader<'_>, bound: u64) -> Option<Vec<u64>> {
     let (count, low) = (reader.take(COUNT_BITS)?, reader.take(LOW_BITS)? as u32);
     // Every number takes a bit at least.
     if count > reader.left() as u64 || low >= 63 {

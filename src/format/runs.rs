@@ -47,7 +47,7 @@ pub(crate) trait HasRuns: Persist {
 
 impl Runs {
     /// A checksum of everything.
-    pub(super) fn checksum(&self) -> u64 {
+    pub(crate) fn checksum(&self) -> u64 {
         let mut sum = Xxh3Default::new();
         let mut add = |number: u64| sum.update(&number.to_le_bytes());
         [self.bound, self.bits.into(), self.counters.len() as u64].into_iter().for_each(&mut add);
@@ -59,7 +59,7 @@ impl Runs {
     }
 
     /// What turns these runs into others; `None` if they are not of the same measures.
-    pub(super) fn difference(&self, new: &Self) -> Option<Vec<u8>> {
+    pub(crate) fn difference(&self, new: &Self) -> Option<Vec<u8>> {
         let measures = |runs: &Self| (runs.bound, runs.bits, runs.counters.len());
         if measures(self) != measures(new) {
             return None;
@@ -97,7 +97,7 @@ impl Runs {
     }
 
     /// The runs that a difference makes of these; `None` if it is none.
-    pub(super) fn changed(&self, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn changed(&self, bytes: &[u8]) -> Option<Self> {
         let (counters, bits) = bytes.split_at_checked(8 * self.counters.len())?;
         let counters = counters.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let mut reader = BitReader::new(bits);

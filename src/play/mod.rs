@@ -155,7 +155,8 @@ impl Play {
             Err(AdaptiveError::Remote(pause)) => pause,
             Err(error) => {
                 self.take_back(before);
-                return Err(without_remote(&error));
+                // Pauses are steps, and never come here.
+                return Err(error.map_remote(|_| AdaptiveError::UNTOLD));
             }
         };
         match pause {
@@ -239,18 +240,5 @@ impl Remote for Stage<'_> {
 
     fn begin_groups(&mut self) -> Result<(), Pause> {
         Err(Pause::Groups)
-    }
-}
-
-/// An error that has nothing to do with a remote.
-fn without_remote(error: &AdaptiveError<Pause>) -> AdaptiveError<Infallible> {
-    match *error {
-        AdaptiveError::Full(full) => AdaptiveError::Full(full),
-        AdaptiveError::Inconsistent { address, expected, found } => {
-            AdaptiveError::Inconsistent { address, expected, found }
-        }
-        AdaptiveError::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },
-        // Pauses are steps, and never come here.
-        AdaptiveError::Remote(_) => AdaptiveError::Inconsistent { address: 0, expected: 0, found: 0 },
     }
 }

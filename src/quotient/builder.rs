@@ -21,7 +21,8 @@ const MAX_RATE: f64 = 0.5;
 /// Asks for a [`QuotientFilter`].
 ///
 /// ```
-/// use besom::{Filter, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::Filter;
 ///
 /// let builder = QuotientFilter::builder().capacity(10_000).false_positive_rate(0.001);
 /// let size = builder.size_in_bits()?;
@@ -107,7 +108,8 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     /// pass; with the feature `rayon`, on all cores. Takes 8 bytes a key meanwhile, and hashes each twice.
     ///
     /// ```
-    /// use besom::{Filter, QuotientFilter};
+    /// use besom::quotient::QuotientFilter;
+    /// use besom::Filter;
     ///
     /// let keys: Vec<u64> = (0..10_000).collect();
     /// let filter = QuotientFilter::builder().from_keys(&keys)?;

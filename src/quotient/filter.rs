@@ -27,7 +27,8 @@ const SORTED_PART: usize = 1 << 20;
 /// Space: 10.24 bits a slot at the default rate of 1/256, which makes 10.8 bits per key at load 0.95.
 ///
 /// ```
-/// use besom::{Filter, Insert, QuotientFilter, Remove};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Insert, Remove};
 ///
 /// let mut filter = QuotientFilter::with_capacity(1000)?;
 /// filter.insert("here")?;
@@ -36,7 +37,7 @@ const SORTED_PART: usize = 1 << 20;
 /// assert!(!filter.contains("here"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct QuotientFilter<H = Xxh3> {
     pub(super) table: Table,
     hasher: H,
@@ -44,6 +45,8 @@ pub struct QuotientFilter<H = Xxh3> {
     /// How many times the table may still double. Each takes one bit from the remainders.
     pub(super) doublings: u32,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] QuotientFilter<H>);
 
 impl QuotientFilter<Xxh3> {
     /// Asks for a filter; see [`QuotientFilterBuilder`].
@@ -343,7 +346,8 @@ impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
 /// A filter of just the size that the keys need, at the default false-positive rate of 1/256.
 ///
 /// ```
-/// use besom::{Filter, QuotientFilter};
+/// use besom::quotient::QuotientFilter;
+/// use besom::Filter;
 ///
 /// let filter: QuotientFilter = ["a", "b", "c"].into_iter().collect();
 /// assert_eq!(filter.len(), 3);

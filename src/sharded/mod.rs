@@ -45,7 +45,8 @@ use shard::{Shard, Waiting};
 /// many keys. A filter that does not change any more needs none of this: an `Arc` of it is asked by any number of threads.
 ///
 /// ```
-/// use besom::{Filter, QuotientFilter, Sharded};
+/// use besom::quotient::QuotientFilter;
+/// use besom::{Filter, Sharded};
 ///
 /// let filter = Sharded::build(16, 10_000, |capacity, seed| {
 ///     QuotientFilter::builder().capacity(capacity).seed(seed).build()

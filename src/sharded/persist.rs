@@ -13,7 +13,8 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
     const KIND: Kind = Kind::Sharded;
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        encoder.parameters(&[self.shards.len() as u64, F::KIND.code().into()]);
+        let kind = self.look(0, F::kind).map_err(in_doubt)?;
+        encoder.parameters(&[self.shards.len() as u64, kind.code().into()]);
         for shard in 0..self.shards.len() {
             self.look(shard, |filter| encoder.part(filter)).map_err(in_doubt)??;
         }
@@ -23,12 +24,13 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
         let [shards, kind] = decoder.parameters()?;
         let shards: usize = in_range("shards", shards, 1..=MAX_SHARDS as u64)?;
-        let expected = u64::from(F::KIND.code());
-        let _: u64 = in_range("kind of the shards", kind, expected..=expected)?;
+        let found = u16::try_from(kind).ok().and_then(Kind::from_code);
+        let found = found.filter(|&found| F::may_be(found));
+        let found = found.ok_or(FormatError::BadNumber { name: "kind of the shards", value: kind })?;
         // Not with room for all of them at once: that is what the header says, and they may not come.
         let mut filters = Vec::new();
         for _ in 0..shards {
-            filters.push(decoder.part::<F>()?);
+            filters.push(decoder.part::<F>(found)?);
         }
         let total = |count: fn(&F) -> usize| {
             filters

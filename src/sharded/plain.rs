@@ -17,7 +17,9 @@ impl<F: Filter> Sharded<F> {
     /// [`ShardedError::InDoubt`].
     ///
     /// ```
-    /// use besom::{Filter, Sharded, ShardedError, WhitelistFilter};
+    /// use besom::sharded::ShardedError;
+    /// use besom::whitelist::WhitelistFilter;
+    /// use besom::{Filter, Sharded};
     ///
     /// let filter = Sharded::build(4, 1000, |capacity, seed| {
     ///     WhitelistFilter::builder().capacity(capacity).seed(seed).build()
@@ -67,6 +69,30 @@ impl<F: Insert> Sharded<F> {
     #[inline]
     pub fn insert_digest(&self, digest: Digest) -> Result<bool, ShardedError<FullError>> {
         Ok(self.change_shard(self.shard(digest), |filter| filter.insert_digest(digest))??)
+    }
+
+    /// Inserts a key unless the filter accepts it already; see [`Insert::insert_unique`]. Of all threads that insert the same key
+    /// one gets `true`.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter, Sharded};
+    ///
+    /// let seen = Sharded::build(4, 1_000, |capacity, seed| BinFilter::builder().capacity(capacity).seed(seed).build())?;
+    /// let first = std::thread::scope(|scope| {
+    ///     let threads = [(); 4].map(|()| scope.spawn(|| seen.insert_unique("https://example.org")));
+    ///     threads.map(|thread| thread.join().unwrap().unwrap())
+    /// });
+    /// assert_eq!((first.iter().filter(|&&first| first).count(), seen.len()), (1, 1));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn insert_unique<K: Key + ?Sized>(&self, key: &K) -> Result<bool, ShardedError<FullError>> {
+        let digest = self.hasher.digest_key(key);
+        Ok(self.change_shard(self.shard(digest), |filter| filter.insert_unique_digest(digest))??)
     }
 
     /// Inserts many keys, and says how many of them the filter did not accept before. Every shard is locked once for some

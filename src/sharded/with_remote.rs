@@ -59,6 +59,8 @@ use super::{Sharded, ShardedError, address, ranged};
 pub struct WithRemote<'f, F: Filter, R> {
     filter: &'f Sharded<F>,
     remote: R,
+    /// Whether addresses are hashes of keys, in every shard alike.
+    by_hash: bool,
     /// Kept for its memory.
     play: Play,
 }
@@ -76,7 +78,7 @@ const MAX_PAIRS: usize = 4096;
 impl<F: Adaptive + Clone> Sharded<F> {
     /// The filter with a way to its remote, for one thread.
     pub fn with_remote<R: Remote>(&self, remote: R) -> WithRemote<'_, F, R> {
-        WithRemote { filter: self, remote, play: Play::new() }
+        WithRemote { filter: self, remote, by_hash: self.by_hash(), play: Play::new() }
     }
 
     /// The address of a key in the shared remote, for ever, if the filter is [addressed by hash](crate::HashAddressed): what a
@@ -94,7 +96,11 @@ impl<F: Adaptive + Clone> Sharded<F> {
     /// ```
     pub fn address<K: Key + ?Sized>(&self, key: &K) -> Option<u64> {
         let digest = crate::KeyHasher::digest_key(&self.hasher, key);
-        address::shared(self.shard(digest), digest.hi, true).filter(|_| F::HASH_ADDRESSED)
+        address::shared(self.shard(digest), digest.hi, true).filter(|_| self.by_hash())
+    }
+
+    fn by_hash(&self) -> bool {
+        F::HASH_ADDRESSED || self.shards.first().is_some_and(|shard| shard.parameters().is_hash_addressed())
     }
 }
 
@@ -170,7 +176,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         if doubts.is_empty() {
             return Ok(());
         }
-        let shared = |own| address::shared(shard, own, F::HASH_ADDRESSED).unwrap_or(own);
+        let by_hash = self.by_hash;
+        let shared = |own| address::shared(shard, own, by_hash).unwrap_or(own);
         let back = |change: &OwnedChange| OwnedChange {
             address: shared(change.address),
             inserts: !change.inserts,
@@ -239,7 +246,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         &mut self,
         keys: impl FnOnce(&mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), E>,
     ) -> Result<(), RebuildError<E, R::Error>> {
-        let filter = self.filter;
+        let (filter, by_hash) = (self.filter, self.by_hash);
         let mut turns: Vec<MutexGuard<'_, Doubts>> = filter.shards.iter().map(Shard::turn).collect();
         let fresh: Result<Vec<F>, _> =
             filter.shards.iter().map(|shard| shard.parameters().emptied()).collect();
@@ -249,7 +256,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         let scanned = keys(&mut |key| {
             let shard = filter.shard_of(key);
             let (remote, doubts) = (&mut grouped, &mut Doubts::new());
-            let hasher = F::HASH_ADDRESSED.then_some(&filter.hasher);
+            let hasher = by_hash.then_some(&filter.hasher);
             let mut ranged = Ranged { remote, shard, hasher, doubts, busy: false };
             match fresh[shard].insert(key, &mut ranged) {
                 Ok(_) => ControlFlow::Continue(()),
@@ -305,7 +312,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
                 Ok(Step::Commit) => self.commit(shard, &mut doubts, full)?,
                 Ok(Step::Beyond) => break,
                 Err(error) => {
-                    return Err(shared_address::<F, _, _>(shard, error, |never| match never {}).into());
+                    return Err(shared_address(shard, self.by_hash, error, |never| match never {}).into());
                 }
             }
         }
@@ -322,7 +329,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         doubts: &mut Doubts,
         full: FullError,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let hasher = F::HASH_ADDRESSED.then_some(&self.filter.hasher);
+        let hasher = self.by_hash.then_some(&self.filter.hasher);
         let mut ranged = Ranged { remote: &mut self.remote, shard, hasher, doubts, busy: false };
         self.play.evidence().read(own, MAX_PAIRS, &mut ranged).map_err(|error| of_range(error, full))
     }
@@ -335,7 +342,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         full: FullError,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let group = self.play.group();
-        let by_hash = F::HASH_ADDRESSED;
+        let by_hash = self.by_hash;
         let translated: Option<Vec<_>> =
             group.iter().map(|change| ranged::translated(shard, change, by_hash)).collect();
         let translated = translated.ok_or(full)?;
@@ -355,7 +362,7 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     ) -> Outcome<O::Output, R> {
         let part = &self.filter.shards[shard];
         let mut copy = part.read().ok_or(ShardedError::InDoubt { shard })?.clone();
-        let hasher = F::HASH_ADDRESSED.then_some(&self.filter.hasher);
+        let hasher = self.by_hash.then_some(&self.filter.hasher);
         let mut ranged = Ranged { remote: &mut self.remote, shard, hasher, doubts, busy: false };
         // The copy is used after a panic only if it came from the remote, which filters are prepared for.
         let outcome = catch_unwind(AssertUnwindSafe(|| operation.run(&mut copy, &mut ranged)));
@@ -429,22 +436,21 @@ fn translate<F: Adaptive, E: std::error::Error>(
     error: AdaptiveError<RangeError<E>>,
 ) -> AdaptiveError<E> {
     let full = FullError { len: filter.len(), capacity: filter.capacity() };
-    shared_address::<F, _, _>(shard, error, |error| of_range(error, full))
+    shared_address(shard, filter.is_hash_addressed(), error, |error| of_range(error, full))
 }
 
 /// The same error with an address of the shared remote.
-fn shared_address<F: Adaptive, P, E>(
+fn shared_address<P, E>(
     shard: usize,
+    by_hash: bool,
     error: AdaptiveError<P>,
     remote: impl FnOnce(P) -> AdaptiveError<E>,
 ) -> AdaptiveError<E> {
     match error {
-        AdaptiveError::Full(full) => AdaptiveError::Full(full),
-        AdaptiveError::Remote(error) => remote(error),
         AdaptiveError::Inconsistent { address: own, expected, found } => {
-            let address = address::shared(shard, own, F::HASH_ADDRESSED).unwrap_or(own);
+            let address = address::shared(shard, own, by_hash).unwrap_or(own);
             AdaptiveError::Inconsistent { address, expected, found }
         }
-        AdaptiveError::OutOfMemory { bytes } => AdaptiveError::OutOfMemory { bytes },
+        error => error.map_remote(remote),
     }
 }

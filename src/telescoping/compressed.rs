@@ -61,10 +61,12 @@ use super::selecting::Selecting;
 /// assert!((10..80).contains(&false_positives)); // 1/256 of them, once each
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TelescopingFilter<H = Xxh3> {
     core: Core<Selecting, H>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] TelescopingFilter<H>);
 
 impl TelescopingFilter<Xxh3> {
     /// Asks for a filter; see [`TelescopingFilterBuilder`].

@@ -14,7 +14,8 @@ use super::selecting::SelectingExplicitly;
 /// compression costs.
 ///
 /// ```
-/// use besom::{Adaptive, Filter, MemoryRemote, UncompressedTelescopingFilter};
+/// use besom::telescoping::UncompressedTelescopingFilter;
+/// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
 /// let mut filter = UncompressedTelescopingFilter::with_capacity(1_000)?;
@@ -23,10 +24,12 @@ use super::selecting::SelectingExplicitly;
 /// assert!(filter.remove("here", &mut remote)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct UncompressedTelescopingFilter<H = Xxh3> {
     core: Core<SelectingExplicitly, H>,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] UncompressedTelescopingFilter<H>);
 
 impl UncompressedTelescopingFilter<Xxh3> {
     /// Asks for a filter; see [`UncompressedTelescopingFilterBuilder`].
@@ -49,7 +52,8 @@ forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 /// Asks for an [`UncompressedTelescopingFilter`].
 ///
 /// ```
-/// use besom::{Filter, UncompressedTelescopingFilter};
+/// use besom::telescoping::UncompressedTelescopingFilter;
+/// use besom::Filter;
 ///
 /// let filter = UncompressedTelescopingFilter::builder().capacity(500).max_load(0.9).seed(7_u64).build()?;
 /// assert_eq!(filter.capacity(), 500);

@@ -10,7 +10,8 @@ use crate::format::reseal;
 /// ```
 /// use besom::format::{Persist, ReadOptions};
 /// use besom::testing::Damage;
-/// use besom::{BloomFilter, Filter};
+/// use besom::bloom::BloomFilter;
+/// use besom::Filter;
 ///
 /// let file = BloomFilter::with_capacity(100)?.to_bytes(&Default::default())?;
 /// let mut damage = Damage::new(7);

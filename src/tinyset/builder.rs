@@ -26,7 +26,7 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// [`capacity`](Self::capacity) keys at a [`false_positive_rate`](Self::false_positive_rate):
 ///
 /// ```
-/// use besom::TinySet;
+/// use besom::tinyset::TinySet;
 ///
 /// let filter = TinySet::builder().capacity(10_000).false_positive_rate(0.001).build()?;
 /// assert!(filter.expected_fpr(10_000) <= 0.001);
@@ -36,7 +36,8 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// or by its geometry, with [`items_per_block`](Self::items_per_block) in the place of the rate:
 ///
 /// ```
-/// use besom::{Filter, TinySet};
+/// use besom::tinyset::TinySet;
+/// use besom::Filter;
 ///
 /// let filter =
 ///     TinySet::builder().capacity(6_400).block_bits(832).chains(64).items_per_block(64.0).build()?;

@@ -2,7 +2,7 @@
 //!
 //! After Einziger and Friedman, *TinySet: An Access Efficient Self Adjusting Bloom Filter Construction*. Every
 //! block is a small hash table of chains without pointers; the remainders in it are as long as its load allows
-//! and grow shorter with every insertion. See [`geometry`] for the layout of a block, [`analysis`] for the
+//! and grow shorter with every insertion. See `geometry` for the layout of a block, `analysis` for the
 //! false-positive rate.
 
 mod analysis;
@@ -41,7 +41,8 @@ use crate::{
 /// [`TinySetBuilder::removal`].
 ///
 /// ```
-/// use besom::{Filter, Insert, TinySet};
+/// use besom::tinyset::TinySet;
+/// use besom::{Filter, Insert};
 ///
 /// let mut filter = TinySet::builder().capacity(1_000).false_positive_rate(0.001).build()?;
 /// for user in 0..1_000_u64 {
@@ -51,12 +52,14 @@ use crate::{
 /// assert!((1_000..2_000_u64).filter(|user| filter.contains(user)).count() < 10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct TinySet<H: KeyHasher = Xxh3> {
     hasher: H,
     table: Table,
     capacity: usize,
 }
+
+crate::filter::debug_by_figures!([H: KeyHasher] TinySet<H>);
 
 impl TinySet {
     /// What is to be built, step by step.
@@ -175,7 +178,8 @@ impl<H: KeyHasher> Insert for TinySet<H> {
 }
 
 /// ```
-/// use besom::{Filter, Insert, Remove, TinySet};
+/// use besom::tinyset::TinySet;
+/// use besom::{Filter, Insert, Remove};
 ///
 /// let mut filter = TinySet::builder().capacity(100).removal(true).build()?;
 /// filter.insert("key")?;

@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
+use besom::cuckoo::PartialKeyCuckooFilter;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
-use besom::{Filter, Insert, PartialKeyCuckooFilter};
+use besom::{Filter, Insert};
 
 use crate::{Stored, is_full};
 

@@ -9,8 +9,9 @@ mod rates;
 mod support;
 mod trace;
 
+use besom::cuckoo::CuckooFilterBuilder;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
-use besom::{Adaptive, CuckooFilterBuilder, Filter, Key, MemoryRemote};
+use besom::{Adaptive, Filter, Key, MemoryRemote};
 
 /// Whether the large sizes are wanted.
 fn is_full() -> bool {
@@ -46,10 +47,10 @@ impl<V: AdaptiveVariant> Stored<V> {
 /// Every filter of the family can be shared between threads.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<besom::CuckooFilter>();
-    is_shared::<besom::CuckooingFilter>();
-    is_shared::<besom::CyclicFilter<2>>();
-    is_shared::<besom::SwappingFilter>();
-    is_shared::<besom::PartialKeyCuckooFilter>();
+    is_shared::<besom::cuckoo::CuckooFilter>();
+    is_shared::<besom::cuckoo::CuckooingFilter>();
+    is_shared::<besom::cuckoo::CyclicFilter<2>>();
+    is_shared::<besom::cuckoo::SwappingFilter>();
+    is_shared::<besom::cuckoo::PartialKeyCuckooFilter>();
     is_shared::<CuckooFilterBuilder<besom::cuckoo::Plain>>();
 };

@@ -1,10 +1,10 @@
 //! Catches: fingerprints that match too often, slots that are looked at twice, a builder that promises too much.
 
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
-use besom::{
-    BuildError, CuckooFilter, CuckooFilterBuilder, CyclicFilter, Filter, Insert, PartialKeyCuckooFilter,
-    SwappingFilter,
+use besom::cuckoo::{
+    CuckooFilter, CuckooFilterBuilder, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };
+use besom::{BuildError, Filter, Insert};
 
 use crate::Stored;
 

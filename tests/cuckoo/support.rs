@@ -3,9 +3,10 @@
 
 use std::collections::HashSet;
 
+use besom::Filter;
+use besom::cuckoo::CuckooFilterBuilder;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
 use besom::testing::Random;
-use besom::{CuckooFilterBuilder, Filter};
 
 use crate::{Stored, is_full, trace};
 

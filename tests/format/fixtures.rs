@@ -5,8 +5,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use besom::bloom::BlockedBloomFilter;
 use besom::format::{Persist, ReadOptions, WriteOptions};
-use besom::{BlockedBloomFilter, Filter, KeyHasher, SipHash, Xxh3};
+use besom::{Filter, KeyHasher, SipHash, Xxh3};
 
 use crate::for_every_subject;
 use crate::subjects::{State, Subject};
@@ -74,8 +75,12 @@ fn write_missing_fixtures() {
 
 #[test]
 fn every_byte_of_a_header_is_where_it_is() {
-    let mut filter =
-        besom::BloomFilter::builder().capacity(5).false_positive_rate(0.25).seed(7_u64).build().unwrap();
+    let mut filter = besom::bloom::BloomFilter::builder()
+        .capacity(5)
+        .false_positive_rate(0.25)
+        .seed(7_u64)
+        .build()
+        .unwrap();
     besom::Insert::insert(&mut filter, "key").unwrap();
     let bytes = filter.to_bytes(&WriteOptions::new().generation(0x0908_0706_0504_0302)).unwrap();
     let lines: Vec<String> =

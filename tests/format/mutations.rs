@@ -61,13 +61,13 @@ fn damaged_files_do_no_harm() {
 #[test]
 fn lengths_at_the_limits_allocate_nothing() {
     // A header alone, whose payload is as long as can be said.
-    let filter = besom::BloomFilter::with_capacity(10).unwrap();
+    let filter = besom::bloom::BloomFilter::with_capacity(10).unwrap();
     let bytes = filter.to_bytes(&WriteOptions::new()).unwrap();
     for shift in 6..64 {
         let mut header = bytes[..192].to_vec();
         header[128..136].copy_from_slice(&(1_u64 << shift).to_le_bytes());
         header[64..72].copy_from_slice(&(1_u64 << (shift - 3)).to_le_bytes());
         besom::testing::Damage::reseal(&mut header);
-        assert!(!survives::<besom::BloomFilter>(&header));
+        assert!(!survives::<besom::bloom::BloomFilter>(&header));
     }
 }

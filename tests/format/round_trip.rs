@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 
+use besom::bloom::BloomFilter;
 use besom::format::{FormatError, Persist, ReadOptions, WriteOptions, check, inspect};
-use besom::{BloomFilter, Filter, QuotientFilter, SipHash, Xxh3};
+use besom::quotient::QuotientFilter;
+use besom::{Filter, SipHash, Xxh3};
 
 use crate::subjects::{State, Subject};
 use crate::{for_every_subject, times};

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use besom::format::{FormatError, Persist, ReadOptions, WriteOptions};
+use besom::quotient::QuotientFilter;
 use besom::testing::Random;
-use besom::{Filter, Insert, QuotientFilter, Xxh3};
+use besom::{Filter, Insert, Xxh3};
 
 use crate::times;
 

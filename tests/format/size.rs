@@ -1,11 +1,12 @@
 //! Catches: files that are larger than the filters in memory, whatever was repaired.
 
+use besom::bloom::BloomFilter;
+use besom::cascade::Cascade;
 use besom::cuckoo::AdaptiveCuckooFilter;
 use besom::format::{Persist, WriteOptions};
-use besom::{
-    Adaptive, BloomFilter, Cascade, ExtensionFilter, Ground, MemoryRemote, QuotientFilter, TelescopingFilter,
-    UncompressedTelescopingFilter, cuckoo,
-};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
+use besom::{Adaptive, ExtensionFilter, Ground, MemoryRemote, TelescopingFilter, cuckoo};
 
 const KEYS: u64 = 20_000;
 

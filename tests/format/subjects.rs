@@ -3,13 +3,19 @@
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cascade::Cascade;
+use besom::cuckoo::PartialKeyCuckooFilter;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::exact::ExactList;
 use besom::format::Persist;
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
+use besom::tinyset::TinySet;
+use besom::whitelist::WhitelistFilter;
 use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, Filter,
-    Ground, Growable, Insert, KeyHasher, MemoryRemote, Overflow, PartialKeyCuckooFilter, QuotientFilter,
-    Remove, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter,
+    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, KeyHasher,
+    MemoryRemote, Overflow, Remove, Sharded, TelescopingFilter,
 };
 
 /// A filter, and the keys that it must know.

@@ -3,15 +3,18 @@
 use std::fs;
 use std::path::PathBuf;
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::PartialKeyCuckooFilter;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::exact::ExactList;
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Damage, Random, fuzz};
-use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, SipHash, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
-};
+use besom::tinyset::TinySet;
+use besom::whitelist::WhitelistFilter;
+use besom::{BinFilter, BroomFilter, ExtensionFilter, Sharded, SipHash, TelescopingFilter, Xxh3};
 
 /// One file of every kind, with either hash function.
 fn corpus() -> Vec<Vec<u8>> {

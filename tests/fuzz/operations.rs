@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter};
+use besom::quotient::QuotientFilter;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
+use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, AdaptiveBloomFilter, AdaptiveError, Authority, BlockedBloomFilter, BloomFilter, BroomFilter,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Ground, Insert, MemoryRemote,
-    Overflow, PartialKeyCuckooFilter, QuotientFilter, Remove, Seed, Settled, SwappingFilter,
-    TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    Adaptive, AdaptiveError, Authority, BroomFilter, ExtensionFilter, Ground, Insert, MemoryRemote, Overflow,
+    Remove, Seed, Settled, TelescopingFilter,
 };
 
 /// What a filter is built for.

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use besom::format::{Persist, WriteOptions};
+use besom::quotient::QuotientFilter;
+use besom::sharded::ShardedError;
 use besom::testing::{Fault, Faults, Faulty};
-use besom::{
-    Digest, Filter, FullError, KeyHasher, MemoryRemote, QuotientFilter, Seed, Sharded, ShardedError,
-    TelescopingFilter, Xxh3,
-};
+use besom::{Digest, Filter, FullError, KeyHasher, MemoryRemote, Seed, Sharded, TelescopingFilter, Xxh3};
 
 use crate::quiet_about_made_panics;
 

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use besom::sharded::ShardedError;
+use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
     Adaptive, AdaptiveError, Authority, BuildError, Filter, MemoryRemote, Remote, Seed, Settled, Sharded,
-    ShardedError, UncompressedTelescopingFilter,
 };
 
 use crate::{for_every_family, times};
@@ -102,7 +103,7 @@ fn holds_its_keys<F: Adaptive + Clone>(name: &str, build: impl Fn(usize, Seed) -
 
 /// Faults stop, filter and remote come to agree, and faults begin again. The remote then says what is stored.
 fn recover<F: Adaptive + Clone>(
-    shared: &mut besom::WithRemote<'_, F, Faulty<MemoryRemote>>,
+    shared: &mut besom::sharded::WithRemote<'_, F, Faulty<MemoryRemote>>,
     model: &mut BTreeSet<u64>,
 ) {
     shared.remote_mut().faults.set_one_in(0);
@@ -199,7 +200,7 @@ fn a_shard_is_settled_with_what_the_remote_has() {
         let (address, key) = (filter.address(&key).unwrap(), &key.to_le_bytes()[..]);
         shared.remote_mut().apply(&[besom::Change::Remove { address, key }]).unwrap();
     }
-    let settle = |shared: &mut besom::WithRemote<'_, _, _>, authority| -> Vec<bool> {
+    let settle = |shared: &mut besom::sharded::WithRemote<'_, _, _>, authority| -> Vec<bool> {
         (0..3).map(|shard| shared.settle_shard(shard, authority).unwrap() == Settled::Agreed).collect()
     };
     assert!(settle(&mut shared, Authority::Partial).contains(&false));

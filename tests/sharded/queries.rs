@@ -1,9 +1,11 @@
 //! Catches: a batch that answers otherwise than single queries, shards that share their keys unevenly, a rate that suffers.
 
-use besom::{
-    BlockedBloomFilter, BloomFilter, BuildError, Filter, FullError, Insert, PartialKeyCuckooFilter,
-    QuotientFilter, Sharded, ShardedError, TelescopingFilter, TinySet,
-};
+use besom::bloom::{BlockedBloomFilter, BloomFilter};
+use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::quotient::QuotientFilter;
+use besom::sharded::ShardedError;
+use besom::tinyset::TinySet;
+use besom::{BuildError, Filter, FullError, Insert, Sharded, TelescopingFilter};
 
 fn quotient(shards: usize, capacity: usize) -> Sharded<QuotientFilter> {
     Sharded::build(shards, capacity, |capacity, _| {

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use besom::quotient::QuotientFilter;
+use besom::sharded::ShardedError;
 use besom::testing::{Fault, Faults, Faulty, Random};
-use besom::{
-    Adaptive, AdaptiveError, BuildError, Filter, MemoryRemote, QuotientFilter, Seed, Sharded, ShardedError,
-};
+use besom::{Adaptive, AdaptiveError, BuildError, Filter, MemoryRemote, Seed, Sharded};
 
 use crate::{for_every_family, times};
 

@@ -2,6 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
+use besom::any::*;
+use besom::bloom::*;
+use besom::cascade::*;
+use besom::cuckoo::{
+    CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+};
+use besom::isa::*;
+use besom::quotient::*;
+use besom::sharded::*;
+use besom::telescoping::*;
+use besom::tinyset::*;
+use besom::whitelist::*;
 use besom::*;
 
 fn shared<T: Send + Sync>() {}

@@ -316,7 +316,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::env::args().skip(1).map(|argument| argument.parse()).collect::<Result<_, _>>()?;
     let yes = arguments.first().map_or(1_000_000, |&yes| yes as usize);
     let ratios = if arguments.len() > 1 { arguments[1..].to_vec() } else { vec![1.0, 10.0] };
-    println!("instructions: {}\n", besom::Isa::active());
+    println!("instructions: {}\n", besom::isa::Isa::active());
     println!(
         "| yes : no | limit | besom, bits | clubcard | cascade | wrong | unknown accepted | build, s | times clubcard's speed | query, ns | batched | clubcard |"
     );

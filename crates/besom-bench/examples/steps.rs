@@ -12,7 +12,8 @@
 
 use std::error::Error;
 
-use besom::{BinFilter, Insert, QuotientFilter};
+use besom::quotient::QuotientFilter;
+use besom::{BinFilter, Insert};
 
 /// Fills the filter to load 0.90.
 const KEYS: u64 = 58_000;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use besom::{Isa, IsaError};
+use besom::isa::{Isa, IsaError};
 use clap::Parser;
 
 use crate::measure::{Case, Effort, Plan};

@@ -490,7 +490,7 @@ mod tests {
             let memory = fickle.bytes.iter().map(|&bytes| vec![0; bytes]).collect();
             Ok(Box::new(Fickle { memory, ..fickle.clone() }))
         });
-        Entry { name, note: "", build, remote: false, bare: None }
+        Entry { name, note: String::new(), build, remote: false, bare: None }
     }
 
     fn plan(tested: Entry) -> Plan {

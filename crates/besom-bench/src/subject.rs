@@ -102,7 +102,7 @@ pub(crate) struct Entry {
     /// The name on the command line and in reports.
     pub(crate) name: &'static str,
     /// How it is configured and what to know when comparing it, for the footnotes.
-    pub(crate) note: &'static str,
+    pub(crate) note: String,
     /// The subject that queries are measured on.
     pub(crate) build: Build,
     /// Whether that subject keeps its keys in a remote in memory.

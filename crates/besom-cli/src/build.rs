@@ -3,14 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use besom::any::{AnyFilter, Config};
 use besom::exact::{self, ExactList, ExactListBuilder, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
-use besom::{
-    Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError,
-    Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, Digest, ExtensionFilter, Ground, Insert, KeyHasher,
-    MemoryRemote, PartialKeyCuckooFilter, QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter,
-    TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
-};
+use besom::{Adaptive, Digest, Ground, KeyHasher, MemoryRemote, Seed, SipHash, Xxh3};
 use besom_lab::workload::Format;
 use clap::Args;
 use serde::Serialize;
@@ -81,34 +77,23 @@ pub(crate) struct Build {
     json: bool,
 }
 
-/// A filter, and its ground if that is forced.
-#[derive(Debug, Clone, Copy)]
+/// A filter by its name, with the options that the name stands for.
+#[derive(Debug, Clone)]
 struct Wanted {
-    kind: Kind,
-    ground: Option<Ground>,
     name: &'static str,
+    config: Config,
 }
-
-/// Names that force a ground.
-const FORCED: [Wanted; 4] = [
-    Wanted { kind: Kind::Extension, ground: Some(Ground::Bins), name: "extension-bins" },
-    Wanted { kind: Kind::Extension, ground: Some(Ground::Quotient), name: "extension-quotient" },
-    Wanted { kind: Kind::Broom, ground: Some(Ground::Bins), name: "broom-bins" },
-    Wanted { kind: Kind::Broom, ground: Some(Ground::Quotient), name: "broom-quotient" },
-];
 
 impl From<Kind> for Wanted {
     fn from(kind: Kind) -> Self {
-        Self { kind, ground: None, name: kind.name() }
+        Self { name: kind.name(), config: Config::new(kind) }
     }
 }
 
 fn filter(text: &str) -> Result<Wanted, String> {
-    let filters = || Kind::ALL.iter().map(|&kind| kind.into()).chain(FORCED);
-    filters().find(|wanted: &Wanted| wanted.name == text).ok_or_else(|| {
-        let names: Vec<_> = filters().map(|wanted| wanted.name).collect();
-        format!("no filter is called {text}; there are {}", names.join(", "))
-    })
+    let config = text.parse().map_err(|error: besom::any::ConfigError| error.to_string())?;
+    let name = Config::names().find(|name| *name == text);
+    name.map(|name| Wanted { name, config }).ok_or_else(|| "a name without options is wanted here".into())
 }
 
 /// What came of it.
@@ -158,18 +143,25 @@ impl Build {
     }
 
     fn wanted(&self) -> Wanted {
-        let default: Wanted = match (&self.no, self.updatable) {
+        let default = || match (&self.no, self.updatable) {
             (None, _) => Kind::Bins.into(),
             (Some(_), false) => Kind::Exact.into(),
-            // In the codes of a quotient table few repairs take nothing.
-            (Some(_), true) => Wanted { ground: Some(Ground::Quotient), ..Wanted::from(Kind::Extension) },
+            (Some(_), true) => {
+                // In the codes of a quotient table few repairs take nothing.
+                let Wanted { name, config } = Kind::Extension.into();
+                Wanted { name, config: config.ground(Ground::Quotient) }
+            }
         };
-        self.filter.unwrap_or(default)
+        self.filter.clone().unwrap_or_else(default)
+    }
+
+    fn kind(&self) -> Kind {
+        self.wanted().config.kind()
     }
 
     /// The rate that was asked for, or a good one: of filters that never take back a repair, the one that makes the file smallest.
     fn rate(&self, keys: usize, negatives: &KeySet) -> f64 {
-        let smallest = || match self.wanted().kind {
+        let smallest = || match self.kind() {
             Kind::Extension => smallest_rate(keys as f64, negatives.len() as f64),
             _ => 1.0 / 256.0,
         };
@@ -207,7 +199,7 @@ impl Build {
     /// Builds the filter from keys as they come. Those without a hash index want their digests only, which all cores work out.
     fn make<H: KeyHasher>(&self, keys: Input) -> Outcome<Made> {
         let (seed, name) = (self.seed.map_or_else(Seed::random, Seed::from), self.wanted().name);
-        if is_plain(self.wanted().kind) && self.no.is_none() {
+        if is_plain(self.kind()) && self.no.is_none() {
             let digests = Digests::read(keys, &H::with_seed(seed))?;
             let negatives = &KeySet::new();
             let rate = self.rate(digests.len(), negatives);
@@ -228,69 +220,30 @@ impl Build {
     }
 
     fn build<H: KeyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Outcome<Built> {
+        if self.kind() == Kind::Exact {
+            let builder = ExactList::builder().seed(seed).hasher::<H>();
+            return work.exact(match self.rate {
+                Some(rate) => builder.unknown_rate(rate),
+                None => builder,
+            });
+        }
+        if self.kind() == Kind::Sharded {
+            let advice =
+                "the command builds filters of one part; a program makes shards, with besom::Sharded";
+            return Err(work.failed(advice));
+        }
         let capacity = self.capacity.unwrap_or(0).max(keys);
-        let Wanted { kind, ground, .. } = self.wanted();
-        let (negatives, rate) = (work.negatives, work.rate);
-        macro_rules! build {
-            ($filter:ty, $finish:ident $(, $ground:ident)?) => {{
-                let builder =
-                    <$filter>::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-                $(let builder = match $ground {
-                    Some(ground) => builder.ground(ground),
-                    None => builder,
-                };)?
-                work.$finish(builder.hasher::<H>().build())
-            }};
+        let (negatives, rate) = (work.negatives.len(), work.rate);
+        let mut config = self.wanted().config.capacity(capacity).false_positive_rate(rate).seed(seed);
+        if negatives > 0 {
+            // Room for the repairs of all negatives: a broom filter that is short of bits forgets some, and the list of a whitelist filter
+            // takes memory only as it grows.
+            let repairs = negatives as f64 * rate / capacity.max(1) as f64;
+            let budget = (repairs * 4.0 * -rate.log2()).max(0.5);
+            config.adaptivity_budget = config.accepts("adaptivity_budget").then_some(budget);
+            config.whitelist_bound = config.accepts("whitelist_bound").then_some(negatives);
         }
-        match kind {
-            Kind::Quotient => build!(QuotientFilter, plain),
-            Kind::Telescoping => build!(TelescopingFilter, adaptive),
-            Kind::TelescopingUncompressed => build!(UncompressedTelescopingFilter, adaptive),
-            Kind::Extension => build!(ExtensionFilter, adaptive, ground),
-            Kind::Broom => {
-                let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-                // Room for the repairs of all negatives: a filter that is short of bits forgets some.
-                let repairs = negatives.len() as f64 * rate / capacity.max(1) as f64;
-                let builder = builder.adaptivity_budget((repairs * 4.0 * -rate.log2()).max(0.5));
-                let builder = match ground {
-                    Some(ground) => builder.ground(ground),
-                    None => builder,
-                };
-                work.adaptive(builder.hasher::<H>().build())
-            }
-            Kind::Bins => build!(BinFilter, plain),
-            Kind::Cuckoo => build!(CuckooFilter, fixed),
-            Kind::CuckooPartial => build!(PartialKeyCuckooFilter, plain),
-            Kind::Cuckooing => build!(CuckooingFilter, adaptive),
-            Kind::Swapping => build!(SwappingFilter, adaptive),
-            Kind::Cyclic1 => build!(CyclicFilter::<1>, adaptive),
-            Kind::Cyclic2 => build!(CyclicFilter::<2>, adaptive),
-            Kind::Cyclic3 => build!(CyclicFilter::<3>, adaptive),
-            Kind::Bloom => build!(BloomFilter, plain),
-            Kind::BlockedBloom => build!(BlockedBloomFilter, plain),
-            Kind::AdaptiveBloom => build!(AdaptiveBloomFilter, adaptive),
-            Kind::Cascade => build!(Cascade<QuotientFilter>, adaptive),
-            Kind::Whitelist => {
-                // Room for every negative, if it comes to that: the list takes memory as it grows.
-                let builder =
-                    WhitelistFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-                let builder =
-                    if negatives.len() > 0 { builder.whitelist_bound(negatives.len()) } else { builder };
-                work.whitelist(builder.hasher::<H>().build())
-            }
-            Kind::TinySet => build!(TinySet, plain),
-            Kind::Exact => {
-                let builder = ExactList::builder().seed(seed).hasher::<H>();
-                work.exact(match self.rate {
-                    Some(rate) => builder.unknown_rate(rate),
-                    None => builder,
-                })
-            }
-            kind => Err(Failure::contender(
-                kind.name(),
-                "the command builds filters of one part; a program makes shards, with besom::Sharded",
-            )),
-        }
+        work.filled(AnyFilter::<H>::build(&config).map_err(|error| work.failed(error))?)
     }
 }
 
@@ -314,10 +267,7 @@ impl Made {
 
 /// Whether a filter needs no keys, only their digests.
 fn is_plain(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Quotient | Kind::Bins | Kind::CuckooPartial | Kind::Bloom | Kind::BlockedBloom | Kind::TinySet
-    )
+    kind.is_configured() && !kind.repairs() && !kind.has_remote()
 }
 
 /// A key in both lists cannot be accepted and rejected.
@@ -420,54 +370,26 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A filter that does not adapt.
-    fn plain<F: Insert + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
-        self.refuse_negatives()?;
-        let mut filter = filter.map_err(|error| self.failed(error))?;
-        self.fill_digests(|group| filter.insert_digests(group).map(drop).map_err(|error| error.to_string()))?;
-        self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
-        Ok(self.built(filter, Exclusion::default()))
-    }
-
-    /// A filter with a remote that repairs nothing.
-    fn fixed<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
-        self.refuse_negatives()?;
-        self.adaptive(filter)
-    }
-
-    fn refuse_negatives(&self) -> Outcome<()> {
-        if self.negatives.len() == 0 {
-            return Ok(());
+    /// The filter with all keys, and without the negatives; its remote is in memory while it is built.
+    fn filled<H: KeyHasher>(&self, mut filter: AnyFilter<H>) -> Outcome<Built> {
+        if self.negatives.len() > 0 && !filter.kind().repairs() {
+            return Err(self.failed(
+                "it does not adapt, so known negatives cannot be excluded; choose --filter extension or telescoping",
+            ));
         }
-        Err(self.failed("it does not adapt, so known negatives cannot be excluded; choose --filter extension or telescoping"))
-    }
-
-    /// A filter that adapts, with a remote in memory while it is built.
-    fn adaptive<F: Adaptive + Persist + 'static>(&self, filter: Result<F, BuildError>) -> Outcome<Built> {
-        let mut filter = filter.map_err(|error| self.failed(error))?;
         let mut remote = MemoryRemote::new();
+        self.fill_digests(|group| match filter.insert_digests(group) {
+            Some(inserted) => inserted.map(drop).map_err(|error| error.to_string()),
+            None => Err("it is built from keys, not from digests".into()),
+        })?;
         self.fill(|key| filter.insert(key, &mut remote).map(drop).map_err(|error| error.to_string()))?;
         if self.negatives.len() == 0 {
             return Ok(self.built(filter, Exclusion::default()));
         }
         let progress = &mut Progress::new(1.0);
         progress.begin("excluding negatives");
-        let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote)
-            .map_err(|error| self.failed(error))?;
-        Ok(self.built(filter, done))
-    }
-
-    /// The filter that adapts without a remote. Its list is exact, so one pass is enough.
-    fn whitelist<H: KeyHasher>(&self, filter: Result<WhitelistFilter<H>, BuildError>) -> Outcome<Built> {
-        let mut filter = filter.map_err(|error| self.failed(error))?;
-        self.fill(|key| filter.insert(key).map(drop).map_err(|error| error.to_string()))?;
-        let mut adaptations = 0;
-        for key in self.negatives.iter() {
-            let adaptation = filter.adapt(key).map_err(|error| self.failed(error))?;
-            adaptations += u64::from(adaptation.is_fixed());
-        }
-        let mut done = Exclusion::default();
-        (done.negatives, done.adaptations, done.passes) = (self.negatives.len() as u64, adaptations, 1);
+        let done = exact::exclude(&mut filter, self.negatives.iter(), &mut remote);
+        let done = done.map_err(|error| self.failed(error))?;
         Ok(self.built(filter, done))
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use besom::format::delta::{self, DeltaError, Method};
+use besom::delta::{self, DeltaError, Method};
 use clap::Args;
 use serde::Serialize;
 

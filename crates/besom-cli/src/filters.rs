@@ -4,53 +4,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use besom::exact::ExactList;
+use besom::any::AnyFilter;
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
-use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter,
-    CuckooingFilter, CyclicFilter, ExtensionFilter, FilterStats, HashKind, KeyHasher, PartialKeyCuckooFilter,
-    QuotientFilter, Seed, SipHash, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
-    WhitelistFilter, Xxh3,
-};
+use besom::{FilterStats, HashKind, KeyHasher, Seed, Sharded, SipHash, Xxh3};
 
 use crate::error::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::{check_target, is_stdout};
-
-/// Does something with the type of a kind. Kinds that this version does not know are refused.
-macro_rules! with_kind {
-    ($kind:expr, $hasher:ident, |$filter:ident| $body:expr, |$other:ident| $refuse:expr) => {{
-        macro_rules! of {
-            ($type:ty) => {{
-                type $filter<$hasher> = $type;
-                $body
-            }};
-        }
-        match $kind {
-            Kind::Quotient => of!(QuotientFilter<$hasher>),
-            Kind::Telescoping => of!(TelescopingFilter<$hasher>),
-            Kind::TelescopingUncompressed => of!(UncompressedTelescopingFilter<$hasher>),
-            Kind::Extension => of!(ExtensionFilter<$hasher>),
-            Kind::Broom => of!(BroomFilter<$hasher>),
-            Kind::Bins => of!(BinFilter<$hasher>),
-            Kind::Cuckoo => of!(CuckooFilter<$hasher>),
-            Kind::CuckooPartial => of!(PartialKeyCuckooFilter<$hasher>),
-            Kind::Cuckooing => of!(CuckooingFilter<$hasher>),
-            Kind::Swapping => of!(SwappingFilter<$hasher>),
-            Kind::Cyclic1 => of!(CyclicFilter<1, $hasher>),
-            Kind::Cyclic2 => of!(CyclicFilter<2, $hasher>),
-            Kind::Cyclic3 => of!(CyclicFilter<3, $hasher>),
-            Kind::Bloom => of!(BloomFilter<$hasher>),
-            Kind::BlockedBloom => of!(BlockedBloomFilter<$hasher>),
-            Kind::AdaptiveBloom => of!(AdaptiveBloomFilter<$hasher>),
-            Kind::Cascade => of!(Cascade<QuotientFilter, $hasher>),
-            Kind::Whitelist => of!(WhitelistFilter<$hasher>),
-            Kind::TinySet => of!(TinySet<$hasher>),
-            Kind::Exact => of!(ExactList<$hasher>),
-            $other => $refuse,
-        }
-    }};
-}
 
 /// A filter of some kind, read from a file.
 pub(crate) trait Opened {
@@ -135,15 +95,14 @@ fn open_as<H: KeyHasher>(
     seed: Option<u128>,
     how: How,
 ) -> Result<(Box<dyn Opened>, Header), FormatError> {
-    with_kind!(header.kind, H, |F| typed::<F<H>>(region, seed, how).map(boxed), |kind| Err(unknown(kind)))
+    if header.kind == Kind::Sharded {
+        return typed::<Sharded<AnyFilter<H>>>(region, seed, how).map(boxed);
+    }
+    typed::<AnyFilter<H>>(region, seed, how).map(boxed)
 }
 
 fn boxed<F: Persist + 'static>((filter, header): (F, Header)) -> (Box<dyn Opened>, Header) {
     (Box::new(filter), header)
-}
-
-fn unknown(kind: Kind) -> FormatError {
-    FormatError::UnknownKind { code: kind as u16 }
 }
 
 /// A filter of a known type on a region.

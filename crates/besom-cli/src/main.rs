@@ -25,12 +25,8 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Outcome;
 
-/// The benchmark measures memory by it; everything else only passes through.
-#[global_allocator]
-static HEAP: besom_bench::Meter = besom_bench::Meter;
-
 /// Membership filters that repair their false positives: compare them on your own data, build and query filter files,
-/// attack them, measure them.
+/// attack them.
 #[derive(Debug, Parser)]
 #[command(name = "besom", version, propagate_version = true)]
 struct Cli {
@@ -62,8 +58,6 @@ enum Verb {
     Attack(attack::Attack),
     /// Repeat the experiments of the papers behind the filters
     Reproduce(other::Experiments),
-    /// Measure speed and space beside the filters that people use today
-    Bench(other::Bench),
     /// Print completions for a shell
     Completions(other::Completions),
     /// Print the manual, or write its pages
@@ -84,7 +78,6 @@ impl Verb {
             Self::Apply(command) => command.run(),
             Self::Attack(command) => command.run(),
             Self::Reproduce(command) => command.run(),
-            Self::Bench(command) => command.run(),
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
         }

@@ -1,9 +1,8 @@
-//! Commands that are other programs' too: experiments, benchmarks; and what shells and manuals want to know of this one.
+//! The experiments of the papers, and what shells and manuals want to know of this command.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use besom_lab::command;
 use clap::{Args, CommandFactory};
@@ -41,25 +40,6 @@ impl Experiments {
                 Err(error) => Failure::Usage(error.to_string()),
             }),
         }
-    }
-}
-
-/// Speed and space.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  besom bench --quick
-  besom bench --log2-slots 20 --filters bins,telescoping,qfilter --repeat 3 --json
-
-Exit codes: 0 fine, 1 some filter could not be measured, 2 usage error.")]
-pub(crate) struct Bench {
-    #[command(flatten)]
-    arguments: besom_bench::Args,
-}
-
-impl Bench {
-    pub(crate) fn run(&self) -> Outcome {
-        Ok(if besom_bench::run(&self.arguments) == ExitCode::SUCCESS { Ending::Fine } else { Ending::No })
     }
 }
 

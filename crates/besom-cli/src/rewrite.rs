@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use besom::format::{Kind, Persist, WriteOptions};
-use besom::{
-    BinFilter, BlockedBloomFilter, BloomFilter, HashKind, KeyHasher, MergeError, QuotientFilter, Seed,
-    SipHash, Xxh3,
-};
+use besom::any::AnyFilter;
+use besom::format::{Kind, WriteOptions};
+use besom::{HashKind, KeyHasher, MergeError, Seed, SipHash, Xxh3};
 use clap::Args;
 use serde::Serialize;
 
@@ -66,22 +64,6 @@ fn show(path: &Path, kind: Kind, filter: &dyn Opened, bytes: u64, json: bool) ->
     Ok(Ending::Fine)
 }
 
-/// A filter that can take in another one.
-trait Union: Persist + 'static {
-    fn union(&mut self, other: &Self) -> Result<(), MergeError>;
-}
-
-macro_rules! union {
-    ($($filter:ident),*) => {
-        $(impl<H: KeyHasher> Union for $filter<H> {
-            fn union(&mut self, other: &Self) -> Result<(), MergeError> {
-                self.merge(other)
-            }
-        })*
-    };
-}
-union!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
-
 impl Merge {
     pub(crate) fn run(&self) -> Outcome {
         output::check_target(&self.output)?;
@@ -99,34 +81,31 @@ impl Merge {
     }
 
     fn merge<H: KeyHasher>(&self, kind: Kind) -> Outcome<Box<dyn Opened>> {
-        match kind {
-            Kind::Quotient => self.merged::<QuotientFilter<H>>(),
-            Kind::Bins => self.merged::<BinFilter<H>>(),
-            Kind::Bloom => self.merged::<BloomFilter<H>>(),
-            Kind::BlockedBloom => self.merged::<BlockedBloomFilter<H>>(),
-            kind => Err(Failure::Usage(format!(
-                "filters of kind {kind} cannot be merged without their keys; build one filter from all keys"
-            ))),
-        }
-    }
-
-    fn merged<F: Union>(&self) -> Outcome<Box<dyn Opened>> {
-        let mut union: Option<F> = None;
+        let mut union: Option<AnyFilter<H>> = None;
         for path in &self.files {
             let (region, _) = filters::map(path)?;
-            let (filter, _) =
-                typed::<F>(&region, self.seed, How::Checked).map_err(|error| named(path, error))?;
+            let (filter, _) = typed::<AnyFilter<H>>(&region, self.seed, How::Checked)
+                .map_err(|error| named(path, error))?;
             match &mut union {
                 None => union = Some(filter),
-                Some(union) => union
-                    .union(&filter)
-                    .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?,
+                Some(union) => union.merge(&filter).map_err(|error| refused(kind, path, &error))?,
             }
         }
         union
             .map(|filter| Box::new(filter) as Box<dyn Opened>)
             .ok_or_else(|| Failure::Usage("no file to merge".into()))
     }
+}
+
+fn refused(kind: Kind, path: &Path, error: &MergeError) -> Failure {
+    Failure::Usage(match error {
+        MergeError::Unsupported => format!(
+            "{}: filters of kind {kind} cannot be merged without their keys, nor with another kind; build one filter from all \
+             keys",
+            path.display()
+        ),
+        error => format!("{}: {error}", path.display()),
+    })
 }
 
 /// What is changed about a file.

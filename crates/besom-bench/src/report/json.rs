@@ -53,7 +53,7 @@ impl<'a> From<&'a Row> for Object<'a> {
         let batch_negative = figures.and_then(|figures| figures.batch_negative);
         Self {
             filter: row.filter,
-            isa: besom::Isa::active().to_string(),
+            isa: besom::isa::Isa::active().to_string(),
             log2_slots,
             load: shape.load,
             insert_mops: median(insert),

@@ -177,7 +177,7 @@ fn machine() -> String {
     if let Some(cpu) = cpu {
         let _ = write!(text, ", {cpu}");
     }
-    let _ = write!(text, "; besom with {}", besom::Isa::active());
+    let _ = write!(text, "; besom with {}", besom::isa::Isa::active());
     if cfg!(debug_assertions) {
         text.push_str(" — NOT OPTIMISED: build with --release to measure");
     }
@@ -238,7 +238,7 @@ pub(crate) mod tests {
     fn plan(baseline: &str) -> Plan {
         let entry = |name| Entry {
             name,
-            note: "its note",
+            note: "its note".into(),
             build: Box::new(|_| Err("never built".into())),
             remote: false,
             bare: None,

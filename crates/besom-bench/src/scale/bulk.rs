@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
+use besom::bloom::BlockedBloomFilter;
+use besom::quotient::QuotientFilter;
 use besom::testing::NullRemote;
-use besom::{
-    Adaptive, BinFilter, BlockedBloomFilter, ExtensionFilter, Filter, Ground, Insert, QuotientFilter,
-    TelescopingFilter, TinySet,
-};
+use besom::tinyset::TinySet;
+use besom::{Adaptive, BinFilter, ExtensionFilter, Filter, Ground, Insert, TelescopingFilter};
 
 use rayon::ThreadPool;
 

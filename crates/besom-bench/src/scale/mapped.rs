@@ -5,8 +5,9 @@ use std::fs::File;
 use std::time::Instant;
 
 use besom::format::{Persist, ReadOptions, Region, WriteOptions};
+use besom::quotient::QuotientFilter;
 use besom::testing::NullRemote;
-use besom::{QuotientFilter, TelescopingFilter, Xxh3};
+use besom::{TelescopingFilter, Xxh3};
 
 use super::{Comparison, Scale, count, count_single};
 

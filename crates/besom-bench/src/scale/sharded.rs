@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
+use besom::quotient::QuotientFilter;
 use besom::testing::NullRemote;
-use besom::{Filter, Insert, QuotientFilter, Sharded, TelescopingFilter};
+use besom::{Filter, Insert, Sharded, TelescopingFilter};
 
 use super::{Built, Comparison, Scale, count, count_single};
 

@@ -1,25 +1,97 @@
-//! The filters of this project: one subject for all of them, and four ways to register one.
-//!
-//! ```text
-//! plain("quotient", "its footnote", |shape| builder….build())
-//! adaptive("telescoping", "its footnote", |shape| builder….build())
-//! adaptive_but_for_few("broom", "its footnote", |shape| builder….build())
-//! adaptive_with_keys("swapping", "its footnote", |shape| builder….build())
-//! ```
+//! The filters of this project, as its roster has them: one subject for all.
 
 use std::ops::{ControlFlow, RangeInclusive};
 use std::time::Instant;
 
+use besom::any::{Abilities, Config, Configured, Visit, visit};
+use besom::exact::ExactList;
+use besom::format::Kind;
 use besom::testing::NullRemote;
-use besom::{Adaptive, AdaptiveError, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote};
+use besom::{
+    Adaptive, AdaptiveError, BuildError, Change, Filter, FilterStats, Insert, MemoryRemote, Remote, Xxh3,
+};
 
 use crate::heap;
 use crate::subject::{Adapting, BATCH, Build, Entry, Failure, Shape, Subject};
 
-/// An entry for a filter that works alone.
-pub(crate) fn plain<F: Insert + 'static>(
+/// Every filter of the roster that is built from parameters.
+pub(crate) fn all() -> impl Iterator<Item = Entry> {
+    // To reset blocks changes nothing that is measured here.
+    let names = Config::names().filter(|name| !name.ends_with("-reset"));
+    names.filter_map(|name| {
+        let config: Config = name.parse().ok()?;
+        let note = note(&config);
+        visit(config.kind(), Register { name, note, config })?
+    })
+}
+
+/// How a filter is configured, for the footnotes.
+fn note(config: &Config) -> String {
+    let kind = config.kind();
+    let load = match (config.accepts("max_load"), wants_keys(kind)) {
+        (true, true) => ", max_load(load up to 0.96)",
+        (true, false) => ", max_load(load)",
+        (false, _) => "",
+    };
+    let ground = config.ground.map_or_else(String::new, |ground| format!(", ground({ground:?})"));
+    let shape =
+        config.shape.map_or_else(String::new, |(tables, slots)| format!(", shape({tables}, {slots})"));
+    let remark = match kind {
+        Kind::Broom => {
+            "; an insertion that collides reads the remote, and is left out where that stores nothing"
+        }
+        Kind::Whitelist => "; measured as it is built: no false positive is listed",
+        _ => "",
+    };
+    let name = kind.type_name();
+    format!("besom::{name}: capacity(items), false_positive_rate(rate){load}{ground}{shape}{remark}")
+}
+
+/// Whether filters of this kind have to know the stored keys to insert another one, in order to move them.
+fn wants_keys(kind: Kind) -> bool {
+    kind.options().contains(&"slot_bits")
+}
+
+/// The configuration of a filter for this shape.
+fn shaped(config: &Config, shape: &Shape) -> Config {
+    // No cuckoo filter can be filled further, so a higher load is measured there.
+    let load = if wants_keys(config.kind()) { shape.load.min(0.96) } else { shape.load };
+    let mut shaped = config.clone().capacity(shape.items).false_positive_rate(shape.rate).seed(shape.seed);
+    shaped.max_load = config.accepts("max_load").then_some(load);
+    shaped
+}
+
+/// Makes an entry of the type of a filter.
+struct Register {
     name: &'static str,
-    note: &'static str,
+    note: String,
+    config: Config,
+}
+
+impl Visit<Xxh3> for Register {
+    type Output = Option<Entry>;
+
+    fn plain<F: Configured<Hasher = Xxh3> + Insert>(self, _: Abilities<F>) -> Option<Entry> {
+        let Self { name, note, config } = self;
+        Some(plain(name, note, move |shape| F::configured(&shaped(&config, shape))))
+    }
+
+    fn adaptive<F: Configured<Hasher = Xxh3> + Adaptive>(self, _: Abilities<F>) -> Option<Entry> {
+        let Self { name, note, config } = self;
+        let wants_keys = wants_keys(config.kind());
+        let build = move |shape: &Shape| F::configured(&shaped(&config, shape));
+        Some(if wants_keys { adaptive_with_keys(name, note, build) } else { adaptive(name, note, build) })
+    }
+
+    fn list(self, _: Abilities<ExactList>) -> Option<Entry> {
+        None
+    }
+}
+
+/// An entry for a filter that works alone.
+fn plain<F: Insert + 'static>(
+    name: &'static str,
+    note: String,
     build: impl Fn(&Shape) -> Result<F, BuildError> + 'static,
 ) -> Entry {
     let build: Build = Box::new(move |shape| {
@@ -37,22 +109,24 @@ pub(crate) fn plain<F: Insert + 'static>(
     Entry { name, note, build, remote: false, bare: None }
 }
 
-/// An entry for an adaptive filter that can insert without looking at the keys that are stored.
+/// An entry for an adaptive filter that can insert without looking at the keys that are stored, but for a few that it has to tell
+/// from them: these are left out where the remote stores nothing.
 ///
 /// Queries are measured with a [`MemoryRemote`] behind the filter; insertion with it and, to see what it costs the
 /// filter itself, with a remote that stores nothing.
-pub(crate) fn adaptive<F: Adaptive + 'static>(
+fn adaptive<F: Adaptive + 'static>(
     name: &'static str,
-    note: &'static str,
-    build: impl Fn(&Shape) -> Result<F, BuildError> + Copy + 'static,
+    note: String,
+    build: impl Fn(&Shape) -> Result<F, BuildError> + Clone + 'static,
 ) -> Entry {
+    let make = build.clone();
     let bare: Build = Box::new(move |shape| {
         Ok(Box::new(Measured {
-            filter: build(shape)?,
+            filter: make(shape)?,
             remote: NullRemote,
-            insert: |filter: &mut F, remote: &mut NullRemote, key: &u64| {
-                filter.insert(key, remote)?;
-                Ok(())
+            insert: |filter: &mut F, remote: &mut NullRemote, key: &u64| match filter.insert(key, remote) {
+                Ok(_) | Err(AdaptiveError::Inconsistent { .. }) => Ok(()),
+                Err(error) => Err(error.into()),
             },
             // There is nothing to repair with.
             adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(false),
@@ -62,33 +136,11 @@ pub(crate) fn adaptive<F: Adaptive + 'static>(
     Entry { bare: Some(bare), ..adaptive_with_keys(name, note, build) }
 }
 
-/// An entry for an adaptive filter that can do so but for a few keys, which it has to tell from stored ones: they are left out
-/// where the remote stores nothing.
-pub(crate) fn adaptive_but_for_few<F: Adaptive + 'static>(
-    name: &'static str,
-    note: &'static str,
-    build: impl Fn(&Shape) -> Result<F, BuildError> + Copy + 'static,
-) -> Entry {
-    let bare: Build = Box::new(move |shape| {
-        Ok(Box::new(Measured {
-            filter: build(shape)?,
-            remote: NullRemote,
-            insert: |filter: &mut F, remote: &mut NullRemote, key: &u64| match filter.insert(key, remote) {
-                Ok(_) | Err(AdaptiveError::Inconsistent { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
-            },
-            adapt: |_: &mut F, _: &mut NullRemote, _: &u64| Ok(false),
-            weigh: |_| 0,
-        }))
-    });
-    Entry { bare: Some(bare), ..adaptive_with_keys(name, note, build) }
-}
-
 /// An entry for an adaptive filter that has to know the stored keys to insert another one (to kick one out, or to
 /// tell the newcomer from it). Everything is measured with a [`MemoryRemote`].
-pub(crate) fn adaptive_with_keys<F: Adaptive + 'static>(
+fn adaptive_with_keys<F: Adaptive + 'static>(
     name: &'static str,
-    note: &'static str,
+    note: String,
     build: impl Fn(&Shape) -> Result<F, BuildError> + 'static,
 ) -> Entry {
     type Kept = Metered<MemoryRemote>;
@@ -201,7 +253,8 @@ impl<R: Remote> Remote for Metered<R> {
 mod tests {
     //! Catches: a subject that counts wrongly, that does not adapt, or that takes the remote's memory for the
     //! filter's.
-    use besom::{ExtensionFilter, QuotientFilter};
+    use besom::ExtensionFilter;
+    use besom::quotient::QuotientFilter;
 
     use super::*;
     use crate::keys::{Keys, Role};
@@ -220,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_plain_filter_is_counted_and_its_errors_come_through() {
-        let entry = plain("quotient", "", quotient);
+        let entry = plain("quotient", String::new(), quotient);
         let keys = Keys::new(1);
         let (members, strangers) = (keys.range(Role::Member, 0, 3_000), keys.range(Role::Stranger, 0, 5_000));
         let mut subject = (entry.build)(&SHAPE).unwrap();
@@ -237,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_adaptive_filter_adapts_and_leaves_the_remote_out_of_its_memory() {
-        let entry = adaptive("extension", "", extension);
+        let entry = adaptive("extension", String::new(), extension);
         let keys = Keys::new(1);
         let (members, strangers) = (keys.range(Role::Member, 0, 3_000), keys.range(Role::Stranger, 0, 5_000));
         let held = |build: &Build| {

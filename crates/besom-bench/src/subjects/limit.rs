@@ -8,7 +8,9 @@ use crate::subject::{BATCH, Entry, Failure, Shape, Subject};
 pub(crate) fn limit() -> Entry {
     Entry {
         name: "limit",
-        note: "no filter: one XXH3-128 and one random cache line of a table of log2(1/rate) + 2.25 bits a slot",
+        note:
+            "no filter: one XXH3-128 and one random cache line of a table of log2(1/rate) + 2.25 bits a slot"
+                .into(),
         build: Box::new(|shape| Ok(Box::new(Limit::new(shape)))),
         remote: false,
         bare: None,

@@ -14,7 +14,7 @@ fn entry<S: Subject + 'static>(
     build: impl Fn(&Shape) -> Result<S, Failure> + 'static,
 ) -> Entry {
     let build: Build = Box::new(move |shape| Ok(Box::new(build(shape)?)));
-    Entry { name, note, build, remote: false, bare: None }
+    Entry { name, note: note.into(), build, remote: false, bare: None }
 }
 
 /// XXH3-128 for those who take a [`BuildHasher`]: the upper half of the digest that besom's filters use.

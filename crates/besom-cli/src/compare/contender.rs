@@ -1,5 +1,8 @@
 //! The filters that take part: ours and those of other crates, all behind one interface, at equal space.
 
+use std::sync::LazyLock;
+
+use besom::any::Config;
 use besom::{BuildError, MemoryRemote};
 use besom_lab::subject::{self, Spec, Subject, SubjectError};
 
@@ -144,47 +147,57 @@ impl Refused {
 /// The load that filters with slots are filled to: the papers' choice.
 pub(super) const LOAD: f64 = 0.95;
 
-const fn ours(name: &'static str, type_name: &'static str, needs: Needs, usual: bool) -> Entry {
-    Entry { name, needs, usual, type_name, only_rate: None, build: build_ours }
+/// A filter of besom; `None` for what is not built from parameters.
+fn ours(name: &'static str) -> Option<Entry> {
+    let kind = name.parse::<Config>().ok()?.kind();
+    let needs = match (kind.repairs(), kind.has_remote()) {
+        (true, true) => Needs::HashIndex,
+        (true, false) => Needs::Feedback,
+        (false, _) => Needs::Nothing,
+    };
+    let usual = USUAL.contains(&name);
+    let entry = Entry { name, needs, usual, type_name: kind.type_name(), only_rate: None, build: build_ours };
+    subject::find(name).is_ok().then_some(entry)
 }
 
 const fn theirs(name: &'static str, type_name: &'static str, only_rate: Option<f64>, build: Build) -> Entry {
     Entry { name, needs: Needs::Nothing, usual: true, type_name, only_rate, build }
 }
 
-const HASH_INDEX: Needs = Needs::HashIndex;
-const NOTHING: Needs = Needs::Nothing;
+/// Filters of besom that take part if nobody says who does.
+const USUAL: [&str; 9] = [
+    "telescoping",
+    "extension",
+    "broom",
+    "cuckooing",
+    "swapping",
+    "adaptive-bloom",
+    "whitelist",
+    "bins",
+    "bloom",
+];
 
-/// All filters, in the order of reports.
-pub(crate) const ENTRIES: &[Entry] = &[
-    ours("telescoping", "TelescopingFilter", HASH_INDEX, true),
-    ours("extension", "ExtensionFilter", HASH_INDEX, true),
-    ours("extension-quotient", "ExtensionFilter", HASH_INDEX, false),
-    ours("extension-bins", "ExtensionFilter", HASH_INDEX, false),
-    ours("broom", "BroomFilter", HASH_INDEX, true),
-    ours("broom-quotient", "BroomFilter", HASH_INDEX, false),
-    ours("broom-bins", "BroomFilter", HASH_INDEX, false),
-    ours("cuckooing", "CuckooingFilter", HASH_INDEX, true),
-    ours("swapping", "SwappingFilter", HASH_INDEX, true),
-    ours("cyclic-1", "CyclicFilter::<1>", HASH_INDEX, false),
-    ours("cyclic-2", "CyclicFilter::<2>", HASH_INDEX, false),
-    ours("cyclic-3", "CyclicFilter::<3>", HASH_INDEX, false),
-    ours("adaptive-bloom", "AdaptiveBloomFilter", HASH_INDEX, true),
-    ours("cascade", "Cascade::<QuotientFilter>", HASH_INDEX, false),
-    ours("whitelist", "WhitelistFilter", Needs::Feedback, true),
+/// The filters of others, and what people build by hand.
+const THEIRS: [Entry; 6] = [
     Entry { needs: Needs::Feedback, ..theirs("bloom+cache", "", None, rivals::bloom_with_cache) },
     Entry { needs: Needs::Sample, ..theirs("stacked", "", None, rivals::stacked) },
-    ours("bins", "BinFilter", NOTHING, true),
-    ours("quotient", "QuotientFilter", NOTHING, false),
-    ours("bloom", "BloomFilter", NOTHING, true),
-    ours("blocked-bloom", "BlockedBloomFilter", NOTHING, false),
-    ours("tinyset", "TinySet", NOTHING, false),
-    ours("cuckoo", "CuckooFilter", NOTHING, false),
     theirs("fastbloom", "fastbloom::BloomFilter", None, foreign::fastbloom),
     theirs("qfilter", "qfilter::Filter", None, foreign::qfilter),
     theirs("cuckoofilter", "cuckoofilter::CuckooFilter", Some(8.0 / 256.0), foreign::cuckoofilter),
     theirs("xorf", "xorf::BinaryFuse8", Some(1.0 / 256.0), foreign::xorf),
 ];
+
+/// All filters, in the order of reports: first those that adapt with an index, last those that do not adapt.
+pub(crate) static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let mut entries: Vec<Entry> = Config::names().filter_map(ours).chain(THEIRS).collect();
+    entries.sort_by_key(|entry| match entry.needs {
+        Needs::HashIndex => 0,
+        Needs::Feedback => 1,
+        Needs::Sample => 2,
+        Needs::Nothing => 3,
+    });
+    entries
+});
 
 /// The filter of this name.
 pub(crate) fn find(name: &str) -> Result<Entry, String> {
@@ -198,13 +211,18 @@ pub(crate) fn find(name: &str) -> Result<Entry, String> {
 const FINEST: u32 = 4 * 40;
 
 impl Entry {
-    /// The call that forces the ground of the filter, in the code that is recommended; nothing where the builder chooses it.
-    pub(crate) fn ground(&self) -> &'static str {
-        match self.name {
-            "extension-quotient" | "broom-quotient" => ".ground(besom::Ground::Quotient)",
-            "extension-bins" | "broom-bins" => ".ground(besom::Ground::Bins)",
-            _ => "",
-        }
+    /// The calls that set what is not the builder's default, in the code that is recommended.
+    pub(crate) fn calls(&self) -> String {
+        let Ok(config) = subject::config(self.name, &spec(1, 0, 0.5)) else { return String::new() };
+        let load = config.max_load.map_or_else(String::new, |load| format!(".max_load({load})"));
+        let shape =
+            config.shape.map_or_else(String::new, |(tables, slots)| format!(".shape({tables}, {slots})"));
+        let overflow = config
+            .overflow
+            .map_or_else(String::new, |overflow| format!(".overflow(besom::Overflow::{overflow:?})"));
+        let ground =
+            config.ground.map_or_else(String::new, |ground| format!(".ground(besom::Ground::{ground:?})"));
+        format!("{load}{shape}{overflow}{ground}")
     }
 
     /// Builds the filter in the space of the plan. The rate that it was built for comes with it.
@@ -258,10 +276,14 @@ fn rate_of(step: u32) -> f64 {
     0.5_f64.powf(f64::from(step) / 4.0)
 }
 
+/// What a filter of besom is built from.
+fn spec(keys: usize, seed: u64, rate: f64) -> Spec {
+    Spec::new(keys, seed).rate(rate).load(LOAD)
+}
+
 fn build_ours(name: &str, plan: &Plan<'_>, rate: f64) -> Result<Built, Refused> {
     let entry = subject::find(name).map_err(|error| Refused::Other(error.to_string()))?;
-    let spec = Spec::new(plan.keys, plan.seed).rate(rate).load(LOAD);
-    match entry.build(&spec) {
+    match entry.build(&spec(plan.keys, plan.seed, rate)) {
         Ok(subject) => Ok(Box::new(Ours(subject))),
         Err(SubjectError::Build { source: BuildError::RateOutOfRange { min, .. }, .. }) => {
             Err(if rate < min { Refused::TooSmall } else { Refused::TooLarge })

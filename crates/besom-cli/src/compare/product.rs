@@ -7,10 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use besom::{
-    AdaptiveBloomFilter, BroomFilter, BuildError, Cascade, CuckooingFilter, CyclicFilter, ExtensionFilter,
-    Ground, QuotientFilter, Seed, SwappingFilter, TelescopingFilter,
-};
+use besom::cascade::{AdaptiveBloomFilter, Cascade};
+use besom::cuckoo::{CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::quotient::QuotientFilter;
+use besom::{BroomFilter, BuildError, ExtensionFilter, Ground, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
 

@@ -1,6 +1,8 @@
 //! The rivals that a sceptic would name: a Bloom filter with a cache of absent keys, and a stacked filter.
 
-use besom::{BloomFilter, BuildError, Filter, dyn_plain};
+use besom::any::dyn_plain;
+use besom::bloom::BloomFilter;
+use besom::{BuildError, Filter};
 use besom_lab::comparison::{Cached, Lru, StackedFilter};
 use besom_lab::subject::Subject;
 

@@ -405,13 +405,12 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
              let filter = besom_lab::comparison::StackedFilter::new({keys}, bits, &sample, seed)?;"
         ),
         "bloom+cache" => format!(
-            "let filter = besom::BloomFilter::builder().capacity({keys}).false_positive_rate({rate}).build()?;\n\
+            "let filter = besom::bloom::BloomFilter::builder().capacity({keys}).false_positive_rate({rate}).build()?;\n\
              let absent = schnellru::LruMap::<u64, (), _>::with_memory_budget({}); // hashes of keys found absent",
             plan.training.cache_bytes
         ),
         _ => {
-            let load = if has_load(entry.name) { ".max_load(0.95)" } else { "" };
-            let calls = format!(".capacity({keys}).false_positive_rate({rate}){load}{}", entry.ground());
+            let calls = format!(".capacity({keys}).false_positive_rate({rate}){}", entry.calls());
             let filter = format!("let filter = besom::{name}::builder(){calls}.build()?;");
             if entry.needs == Needs::HashIndex {
                 filter
@@ -421,13 +420,6 @@ fn code(row: &Row, plan: &Plan<'_>) -> String {
             }
         }
     }
-}
-
-/// Whether a filter has slots, and was given a load for them.
-fn has_load(name: &str) -> bool {
-    !name.starts_with("broom")
-        && !["adaptive-bloom", "cascade", "whitelist", "bloom", "blocked-bloom", "tinyset", "bins"]
-            .contains(&name)
 }
 
 #[cfg(test)]

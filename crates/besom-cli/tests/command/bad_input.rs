@@ -185,7 +185,6 @@ fn wrong_usage_is_answered_with_exit_code_2_and_a_hint() {
         (&["attack", "--adversaries", "nobody"], "single-query"),
         (&["reproduce", "no-such-figure"], "no experiment is called"),
         (&["reproduce", "004-remote", "--out", "keys"], "is no folder"),
-        (&["bench", "--load", "2"], "not a share"),
         (&["merge", "keys", "-o", "f"], "2 values"),
         (&["nonsense"], "unrecognized"),
         (&[], "Usage"),

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_fjall::Fjall;
 use besom_store::{Batch, Layout, Opening, Store, StoreError, StoreFilter, wait};
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use besom::{BroomFilter, BuildError, Ground, dyn_adaptive};
+use besom::any::dyn_adaptive;
+use besom::{BroomFilter, BuildError, Ground};
 
 use super::contest::{Contest, list, rate_plot, rate_table, ratios};
 use super::firehose::Firehose;

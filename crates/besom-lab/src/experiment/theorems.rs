@@ -1,7 +1,8 @@
 //! 003, Theorems 1, 9, 10 and 12 in numbers.
 
+use besom::any::dyn_adaptive;
+use besom::cuckoo::{CuckooingFilter, CyclicFilter, SwappingFilter};
 use besom::game::Rules;
-use besom::{CuckooingFilter, CyclicFilter, SwappingFilter, dyn_adaptive};
 
 use super::games::{Tally, play_all};
 use super::space::{space_columns, working_text};

@@ -3,8 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use besom::any::DynFilterError;
 use besom::testing::NullRemote;
-use besom::{DynFilterError, MemoryRemote, Remote};
+use besom::{MemoryRemote, Remote};
 
 use super::space::{space_cells, space_columns};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};

@@ -1,6 +1,7 @@
 //! 002: what all experiments of the TinySet paper share: its filters at a given space, and their measured rate.
 
-use besom::{TinySet, dyn_plain, dyn_removable};
+use besom::any::{dyn_plain, dyn_removable};
+use besom::tinyset::TinySet;
 
 use super::{Setting, TaskError};
 use crate::comparison::{BalancedBloomFilter, DLeftFilter, RankIndexedFilter, VariableIncrementFilter};

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use besom::{Filter, Insert, Remove, TinySet};
+use besom::tinyset::TinySet;
+use besom::{Filter, Insert, Remove};
 
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::random::Random;

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use besom::{BloomFilter, Insert, TinySet};
+use besom::Insert;
+use besom::bloom::BloomFilter;
+use besom::tinyset::TinySet;
 
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};

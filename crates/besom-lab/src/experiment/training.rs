@@ -3,7 +3,7 @@
 //!
 //! Learned filters are left out: they need features of keys, and these workloads have none.
 
-use besom::dyn_plain;
+use besom::any::dyn_plain;
 
 use super::contest::{Contest, list, rate_plot, rate_table, ratios};
 use super::{Experiment, Point, Points, Setting, Task, TaskError};

@@ -10,20 +10,20 @@ mod trial;
 
 use std::fmt;
 
+use besom::any::{AnyRemote, DynFilter, DynFilterError};
 use besom::testing::{Accesses, CountingRemote};
-use besom::{
-    Adaptation, AnyRemote, BuildError, DynFilter, DynFilterError, FilterStats, MemoryRemote, Remote,
-};
+use besom::{Adaptation, BuildError, FilterStats, MemoryRemote, Remote};
 use thiserror::Error;
 
-pub use registry::{Entry, build, find, registry};
+pub use registry::{Entry, build, config, find, registry};
 pub use spec::{Space, Spec};
 pub use trial::{Answer, Counts, Trial};
 
 /// A filter together with a remote that counts how often it is used.
 ///
 /// ```
-/// use besom::{TelescopingFilter, dyn_adaptive};
+/// use besom::TelescopingFilter;
+/// use besom::any::dyn_adaptive;
 /// use besom_lab::subject::Subject;
 ///
 /// let mut subject: Subject = Subject::new(dyn_adaptive(TelescopingFilter::with_capacity(10)?));

@@ -1,11 +1,12 @@
-//! The registry: one line per filter.
+//! The registry: every filter of besom, and those that it is compared with.
 
-use besom::{
-    AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, BuildError, Cascade,
-    CuckooFilter, CuckooingFilter, CyclicFilter, DynFilter, ExtensionFilter, Filter, Ground, Overflow,
-    QuotientFilter, SwappingFilter, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
-    WhitelistFilter, dyn_adaptive, dyn_plain, dyn_removable,
-};
+use std::sync::LazyLock;
+
+use besom::any::{AnyFilter, Config, DynFilter, dyn_plain, dyn_removable};
+use besom::bloom::BloomFilter;
+use besom::format::Kind;
+use besom::quotient::QuotientFilter;
+use besom::{BuildError, Filter, Seed, Xxh3};
 
 use super::{Space, Spec, Subject, SubjectError};
 use crate::comparison::{
@@ -13,7 +14,6 @@ use crate::comparison::{
 };
 use crate::random::derive;
 use crate::workload::Zipf;
-use besom::dyn_whitelist;
 
 /// A filter that can be built.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub struct Entry {
 }
 
 type Built = Result<Box<dyn DynFilter>, BuildError>;
-type Build = fn(&Spec) -> Built;
+type Build = fn(&str, &Spec) -> Built;
 
 impl Entry {
     /// Builds the filter.
@@ -39,7 +39,7 @@ impl Entry {
     ///
     /// What its builder refuses.
     pub fn filter(&self, spec: &Spec) -> Result<Box<dyn DynFilter>, SubjectError> {
-        (self.build)(spec).map_err(|source| SubjectError::Build { name: self.name, source })
+        (self.build)(self.name, spec).map_err(|source| SubjectError::Build { name: self.name, source })
     }
 
     /// Builds the filter, and gives it a remote in memory.
@@ -51,10 +51,6 @@ impl Entry {
         self.filter(spec).map(Subject::new)
     }
 
-    const fn adaptive(name: &'static str, states: Option<u32>, build: Build) -> Self {
-        Self { name, adaptive: true, removal: true, states, build }
-    }
-
     const fn plain(name: &'static str, removal: bool, build: Build) -> Self {
         Self { name, adaptive: false, removal, states: None, build }
     }
@@ -63,7 +59,7 @@ impl Entry {
 /// All filters, in the order of reports.
 #[must_use]
 pub fn registry() -> &'static [Entry] {
-    REGISTRY
+    &REGISTRY
 }
 
 /// The filter of this name.
@@ -87,101 +83,71 @@ pub fn build(name: &str, spec: &Spec) -> Result<Subject, SubjectError> {
     find(name)?.build(spec)
 }
 
-/// A filter of the cuckoo family by its type, the spec and a call that chooses its shape.
-macro_rules! cuckoo {
-    ($filter:ty, $spec:expr $(, $shape:ident)?) => {{
-        let builder = <$filter>::builder().capacity($spec.keys).max_load($spec.load).seed($spec.seed)$(.$shape())?;
-        let builder = match $spec.space {
-            Space::SlotBits(bits) => builder.slot_bits(bits),
-            Space::Rate(rate) => builder.false_positive_rate(rate),
-        };
-        builder.build().map(dyn_adaptive)
-    }};
+/// The configuration of a filter of besom by its name, and the spec.
+///
+/// # Errors
+///
+/// [`SubjectError::Unknown`] if no filter of besom has this name.
+pub fn config(name: &str, spec: &Spec) -> Result<Config, SubjectError> {
+    let config: Config = name.parse().map_err(|_| SubjectError::Unknown { name: name.to_owned() })?;
+    let mut config = config.capacity(spec.keys).seed(Seed::from(spec.seed));
+    let kind = config.kind();
+    if config.accepts("max_load") && kind != Kind::Bins {
+        // Broom filters are built for a load of 0.90.
+        config.max_load = Some(if kind == Kind::Broom { spec.load.min(0.90) } else { spec.load });
+    }
+    if kind == Kind::Cuckoo {
+        config.shape = Some((4, 1));
+    }
+    match spec.space {
+        Space::SlotBits(bits) if config.accepts("slot_bits") => config.slot_bits = Some(bits),
+        Space::SlotBits(bits) if config.accepts("items_per_block") => {
+            config.items_per_block = Some(512.0 * spec.load / f64::from(bits));
+        }
+        _ if config.accepts("max_load") || kind == Kind::Cascade => {
+            config.false_positive_rate = Some(rate(spec, QUOTIENT_OVERHEAD));
+        }
+        _ => config.false_positive_rate = Some(bloom_rate(spec)),
+    }
+    Ok(config)
 }
 
-/// A filter on the quotient table by its type, the spec, the bits of a slot that are no remainder, and further
-/// calls on its builder.
-macro_rules! on_quotients {
-    ($filter:ty, $spec:expr, $overhead:expr $(, $call:ident($value:expr))*) => {
-        <$filter>::builder()
-            .capacity($spec.keys)
-            .max_load($spec.load)
-            .seed($spec.seed)
-            .false_positive_rate(rate($spec, $overhead))
-            $(.$call($value))*
-            .build()
+/// A filter of besom.
+fn ours(name: &'static str) -> Option<Entry> {
+    let kind = name.parse::<Config>().ok()?.kind();
+    let states = match kind {
+        Kind::Cuckooing | Kind::Cyclic2 | Kind::Swapping => Some(4),
+        Kind::Cyclic1 => Some(2),
+        Kind::Cyclic3 => Some(8),
+        _ => None,
     };
+    // The default of a `TinySet` is smaller, and does not remove.
+    let removal = kind.removes() && kind != Kind::TinySet;
+    // The plain cuckoo filter is measured in this shape.
+    let listed = kind.is_configured() && name != "cuckoo-4x1";
+    listed.then_some(Entry { name, adaptive: kind.repairs(), removal, states, build: build_ours })
 }
 
-/// A Bloom filter, or a filter of levels, by its type, the spec and its rate (that of the first level).
-macro_rules! without_slots {
-    ($filter:ty, $spec:expr, $rate:expr) => {
-        <$filter>::builder().capacity($spec.keys).false_positive_rate($rate).seed($spec.seed).build()
-    };
+fn build_ours(name: &str, spec: &Spec) -> Built {
+    let Ok(config) = config(name, spec) else { return Err(BuildError::ZeroCapacity) };
+    AnyFilter::<Xxh3>::build(&config).map(AnyFilter::into_dyn)
 }
 
-const REGISTRY: &[Entry] = &[
-    Entry::adaptive("telescoping", None, |spec| on_quotients!(TelescopingFilter, spec, 3).map(dyn_adaptive)),
-    Entry::adaptive("telescoping-reset", None, |spec| {
-        on_quotients!(TelescopingFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("telescoping-uncompressed", None, |spec| {
-        on_quotients!(UncompressedTelescopingFilter, spec, 3).map(dyn_adaptive)
-    }),
-    Entry::adaptive("extension", None, |spec| on_quotients!(ExtensionFilter, spec, 3).map(dyn_adaptive)),
-    Entry::adaptive("extension-quotient", None, |spec| {
-        on_quotients!(ExtensionFilter, spec, 3, ground(Ground::Quotient)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("extension-bins", None, |spec| {
-        on_quotients!(ExtensionFilter, spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("extension-reset", None, |spec| {
-        on_quotients!(ExtensionFilter, spec, 3, overflow(Overflow::Reset)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("broom", None, |spec| {
-        // Built for a load of 0.90.
-        let spec = spec.load(spec.load.min(0.90));
-        on_quotients!(BroomFilter, &spec, 3).map(dyn_adaptive)
-    }),
-    Entry::adaptive("broom-quotient", None, |spec| {
-        let spec = spec.load(spec.load.min(0.90));
-        on_quotients!(BroomFilter, &spec, 3, ground(Ground::Quotient)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("broom-bins", None, |spec| {
-        let spec = spec.load(spec.load.min(0.90));
-        on_quotients!(BroomFilter, &spec, 3, ground(Ground::Bins)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("cuckooing", Some(4), |spec| cuckoo!(CuckooingFilter, spec)),
-    Entry::adaptive("cyclic-1", Some(2), |spec| cuckoo!(CyclicFilter::<1>, spec)),
-    Entry::adaptive("cyclic-2", Some(4), |spec| cuckoo!(CyclicFilter::<2>, spec)),
-    Entry::adaptive("cyclic-3", Some(8), |spec| cuckoo!(CyclicFilter::<3>, spec)),
-    Entry::adaptive("swapping", Some(4), |spec| cuckoo!(SwappingFilter, spec)),
-    Entry::adaptive("adaptive-bloom", None, |spec| {
-        without_slots!(AdaptiveBloomFilter, spec, bloom_rate(spec)).map(dyn_adaptive)
-    }),
-    Entry::adaptive("cascade", None, |spec| {
-        without_slots!(Cascade<QuotientFilter>, spec, rate(spec, 3)).map(dyn_adaptive)
-    }),
-    Entry { adaptive: true, ..Entry::plain("whitelist", false, whitelist) },
-    Entry {
-        adaptive: false,
-        ..Entry::adaptive("cuckoo", None, |spec| cuckoo!(CuckooFilter, spec, four_by_one))
-    },
-    Entry::plain("quotient", true, |spec| quotient(spec).map(dyn_removable)),
-    Entry::plain("bins", true, |spec| {
-        without_slots!(BinFilter, spec, rate(spec, QUOTIENT_OVERHEAD)).map(dyn_removable)
-    }),
-    Entry::plain("bloom", false, |spec| bloom(spec).map(dyn_plain)),
-    Entry::plain("blocked-bloom", false, |spec| {
-        without_slots!(BlockedBloomFilter, spec, bloom_rate(spec)).map(dyn_plain)
-    }),
-    Entry::plain("tinyset", false, |spec| tinyset(spec).map(dyn_removable)),
-    Entry::plain("rank-indexed", false, |spec| Ok(dyn_removable(rank_indexed(spec)))),
-    Entry::plain("balanced-bloom", false, |spec| Ok(dyn_plain(balanced_bloom(spec)))),
-    Entry::plain("vacuum", true, |spec| Ok(dyn_removable(vacuum(spec)))),
-    Entry { adaptive: true, ..Entry::plain("quotient-cache", true, quotient_with_cache) },
-    Entry { adaptive: true, ..Entry::plain("bloom+cache", false, bloom_with_cache) },
-    Entry::plain("stacked", false, |spec| stacked(spec).map(dyn_plain)),
+static REGISTRY: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let mut entries: Vec<Entry> = Config::names().filter_map(ours).collect();
+    entries.sort_by_key(|entry| !entry.adaptive);
+    entries.extend(OTHERS);
+    entries
+});
+
+/// Filters that besom does not have.
+const OTHERS: [Entry; 6] = [
+    Entry::plain("rank-indexed", false, |_, spec| Ok(dyn_removable(rank_indexed(spec)))),
+    Entry::plain("balanced-bloom", false, |_, spec| Ok(dyn_plain(balanced_bloom(spec)))),
+    Entry::plain("vacuum", true, |_, spec| Ok(dyn_removable(vacuum(spec)))),
+    Entry { adaptive: true, ..Entry::plain("quotient-cache", true, |_, spec| quotient_with_cache(spec)) },
+    Entry { adaptive: true, ..Entry::plain("bloom+cache", false, |_, spec| bloom_with_cache(spec)) },
+    Entry::plain("stacked", false, |_, spec| stacked(spec).map(dyn_plain)),
 ];
 
 /// Metadata and adaptivity bits of a slot on the quotient table, as the papers count them: 2.125 + 0.875.
@@ -196,7 +162,8 @@ fn rate(spec: &Spec, overhead: u32) -> f64 {
 }
 
 fn quotient(spec: &Spec) -> Result<QuotientFilter, BuildError> {
-    on_quotients!(QuotientFilter, spec, QUOTIENT_OVERHEAD)
+    let builder = QuotientFilter::builder().capacity(spec.keys).max_load(spec.load).seed(spec.seed);
+    builder.false_positive_rate(rate(spec, QUOTIENT_OVERHEAD)).build()
 }
 
 /// The rate of a Bloom filter of as many bits as the slots have.
@@ -205,24 +172,6 @@ fn bloom_rate(spec: &Spec) -> f64 {
         Space::SlotBits(bits) => 0.5_f64.powf(f64::from(bits) / spec.load * std::f64::consts::LN_2),
         Space::Rate(rate) => rate,
     }
-}
-
-fn bloom(spec: &Spec) -> Result<BloomFilter, BuildError> {
-    without_slots!(BloomFilter, spec, bloom_rate(spec))
-}
-
-fn whitelist(spec: &Spec) -> Built {
-    without_slots!(WhitelistFilter, spec, bloom_rate(spec)).map(dyn_whitelist)
-}
-
-/// A TinySet of as many bits as the slots have.
-fn tinyset(spec: &Spec) -> Result<TinySet, BuildError> {
-    let builder = TinySet::builder().capacity(spec.keys).seed(spec.seed);
-    let builder = match spec.space {
-        Space::SlotBits(bits) => builder.items_per_block(512.0 * spec.load / f64::from(bits)),
-        Space::Rate(rate) => builder.false_positive_rate(rate),
-    };
-    builder.build()
 }
 
 fn rank_indexed(spec: &Spec) -> RankIndexedFilter {
@@ -284,7 +233,8 @@ fn bloom_with_cache(spec: &Spec) -> Built {
         Space::Rate(_) => bits,
     };
     let rate = 0.5_f64.powf(left / spec.keys as f64 * std::f64::consts::LN_2);
-    let filter = without_slots!(BloomFilter, spec, rate)?;
+    let filter =
+        BloomFilter::builder().capacity(spec.keys).false_positive_rate(rate).seed(spec.seed).build()?;
     Ok(Box::new(Cached::new(dyn_plain(filter), cache)))
 }
 

@@ -2,8 +2,10 @@
 //! restarts; and an index that does not agree with the data.
 
 use crate::common::{Directory, Model, check, key, value};
+use besom::cascade::AdaptiveBloomFilter;
+use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, Opening, RedbStore, StoreFilter};
 
 /// How the openings went.

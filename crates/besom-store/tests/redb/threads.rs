@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::ScopedJoinHandle;
 
 use crate::common::{Directory, Model, check};
+use besom::cascade::AdaptiveBloomFilter;
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BuildError, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, RedbStore, StoreFilter};
 
 const KEYS: u64 = 256;

@@ -5,8 +5,9 @@ use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{BuildError, CuckooingFilter, Seed, TelescopingFilter};
+use besom::{BuildError, Seed, TelescopingFilter};
 use besom_store::redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use besom_store::{Durability, Layout, Opening, RedbStore, StoreError, StoreFilter};
 

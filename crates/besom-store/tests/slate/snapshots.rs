@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use besom::cuckoo::CuckooingFilter;
 use besom::format::Persist;
-use besom::{BuildError, CuckooingFilter, ExtensionFilter, Filter, Seed, TelescopingFilter};
+use besom::{BuildError, ExtensionFilter, Filter, Seed, TelescopingFilter};
 use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::admin::AdminBuilder;
 use besom_store::slate::slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions};

@@ -5,10 +5,8 @@ mod lru;
 
 use std::ops::RangeInclusive;
 
-use besom::{
-    Adaptation, AnyRemoteError, Authority, DynFilter, DynFilterError, FilterStats, InvariantError, Remote,
-    Seed, Settled,
-};
+use besom::any::{AnyRemoteError, DynFilter, DynFilterError};
+use besom::{Adaptation, Authority, FilterStats, InvariantError, Remote, Seed, Settled};
 
 pub use clock::Clock;
 pub use lru::Lru;
@@ -42,7 +40,7 @@ pub trait Memory: Send + Sync {
 /// A filter that does not adapt, and a memory of its latest false positives.
 ///
 /// ```
-/// use besom::dyn_removable;
+/// use besom::any::dyn_removable;
 /// use besom_lab::comparison::{Cached, Clock, VacuumFilter};
 /// use besom_lab::subject::Subject;
 ///
@@ -52,7 +50,7 @@ pub trait Memory: Send + Sync {
 /// let absent = (10..1000_u64).find(|key| filter.contains(&key.to_le_bytes())).unwrap();
 /// filter.adapt(&absent.to_le_bytes())?;
 /// assert!(!filter.contains(&absent.to_le_bytes()));
-/// # Ok::<(), besom::DynFilterError>(())
+/// # Ok::<(), besom::any::DynFilterError>(())
 /// ```
 pub struct Cached<M> {
     filter: Box<dyn DynFilter>,
@@ -155,8 +153,8 @@ impl<M: Memory> DynFilter for Cached<M> {
 #[cfg(test)]
 mod tests {
     //! Catches: a cache that grows beyond its bound, loses its index, or hides a stored key.
+    use besom::any::{AnyRemote, dyn_removable};
     use besom::testing::NullRemote;
-    use besom::{AnyRemote, dyn_removable};
 
     use super::super::VacuumFilter;
     use super::*;

@@ -1,6 +1,6 @@
 //! Which stacked filter is the best in a given space: the search of the paper, over numbers alone.
 
-use besom::BloomFilter;
+use besom::bloom::BloomFilter;
 
 /// How many known negatives a stacked filter is built with, and the rate of each layer.
 #[derive(Debug, Clone, PartialEq)]

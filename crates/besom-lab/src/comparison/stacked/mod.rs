@@ -3,9 +3,8 @@
 mod design;
 mod sample;
 
-use besom::{
-    BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, Xxh3,
-};
+use besom::bloom::BloomFilter;
+use besom::{BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, Xxh3};
 
 pub use design::Design;
 pub use sample::Sample;

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use besom::cascade::AdaptiveBloomFilter;
+use besom::cuckoo::CuckooingFilter;
 use besom::{
-    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, Digest, ExtensionFilter, HashKind,
-    KeyHasher, Seed, TelescopingFilter, Xxh3,
+    BroomFilter, BuildError, Digest, ExtensionFilter, HashKind, KeyHasher, Seed, TelescopingFilter, Xxh3,
 };
 
 use super::faulty::{Dice, Faulty};

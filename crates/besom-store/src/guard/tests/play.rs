@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use besom::cascade::AdaptiveBloomFilter;
+use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{
-    AdaptiveBloomFilter, BroomFilter, BuildError, CuckooingFilter, ExtensionFilter, Seed, TelescopingFilter,
-};
+use besom::{BroomFilter, BuildError, ExtensionFilter, Seed, TelescopingFilter};
 
 use super::faulty::{Dice, FaultError, Faulty};
 use crate::batch::Step;

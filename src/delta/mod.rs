@@ -23,14 +23,11 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{
-    BinFilter, ExtensionFilter, HashKind, QuotientFilter, SipHash, TelescopingFilter,
-    UncompressedTelescopingFilter, Xxh3,
-};
-
-use super::header::{CHUNK, Header, SIZE};
-use super::rice::{self, BitReader, BitWriter};
-use super::{FormatError, HasRuns, Kind, Persist, ReadOptions, Runs, WriteOptions, check};
+use crate::any::AnyFilter;
+use crate::format::rice::{self, BitReader, BitWriter};
+use crate::format::{CHUNK, HEADER_SIZE, exact_length};
+use crate::format::{FormatError, Header, Persist, ReadOptions, Runs, WriteOptions, check};
+use crate::{Filter, HashKind, KeyHasher, SipHash, Xxh3};
 
 const MAGIC: [u8; 8] = *b"BESOMd\r\n";
 const DELTA_VERSION: u16 = 1;
@@ -40,23 +37,16 @@ const ZEROS_AT: usize = METHOD_AT + size_of::<u16>();
 const BASE_AT: usize = 16;
 const GENERATION_AT: usize = BASE_AT + size_of::<u64>();
 const HEADER_AT: usize = GENERATION_AT + size_of::<u64>();
-const BODY_AT: usize = HEADER_AT + SIZE;
+const BODY_AT: usize = HEADER_AT + HEADER_SIZE;
 /// Bytes of a delta without its body.
 const FRAME: usize = BODY_AT + size_of::<u64>();
 
-/// Calls a function that is generic in filters of runs for the filter of a header; `None` for any other filter.
-macro_rules! on_runs {
+/// Calls a function that is generic in the hash function of a file for the one that its header names.
+macro_rules! hashed {
     ($header:expr, $function:ident($($argument:expr),*)) => {
-        on_runs!($header, $function($($argument),*); Bins: BinFilter, Quotient: QuotientFilter, Extension: ExtensionFilter,
-            Telescoping: TelescopingFilter, TelescopingUncompressed: UncompressedTelescopingFilter)
-    };
-    ($header:expr, $function:ident $arguments:tt; $($kind:ident: $filter:ident),*) => {
-        match ($header.kind, $header.hash) {
-            $(
-                (Kind::$kind, HashKind::SipHash) => Some($function::<$filter<SipHash>> $arguments),
-                (Kind::$kind, _) => Some($function::<$filter<Xxh3>> $arguments),
-            )*
-            _ => None,
+        match $header.hash {
+            HashKind::SipHash => $function::<SipHash>($($argument),*),
+            _ => $function::<Xxh3>($($argument),*),
         }
     };
 }
@@ -126,7 +116,8 @@ pub struct Delta {
 /// Returns the bytes that turn the file `old` into the file `new`.
 ///
 /// ```
-/// use besom::format::{Persist, WriteOptions, delta};
+/// use besom::delta;
+/// use besom::format::{Persist, WriteOptions};
 /// use besom::{BinFilter, Insert};
 ///
 /// let mut filter = BinFilter::builder().capacity(20_000).seed(7_u64).build()?;
@@ -148,7 +139,7 @@ pub struct Delta {
 /// [`DeltaError::NotSmaller`] if the new file itself is smaller; [`FormatError`] if one of them is damaged.
 pub fn diff(old: &[u8], new: &[u8]) -> Result<Vec<u8>, DeltaError> {
     let (old_header, new_header) = (whole(old)?, whole(new)?);
-    let fingerprints = on_runs!(&old_header, fingerprints(old, new)).flatten();
+    let fingerprints = hashed!(&old_header, fingerprints(old, new));
     let candidates = [
         fingerprints.map(|body| (Method::Fingerprints, body)),
         Some((Method::Bytes, changed_bytes(payload(&old_header, old), payload(&new_header, new)))),
@@ -192,8 +183,7 @@ pub fn apply(old: &[u8], delta: &[u8]) -> Result<Vec<u8>, DeltaError> {
     match said.method {
         Method::Bytes => patched(payload(&header, old), &said.target, new_header, body),
         Method::Fingerprints => {
-            let applied = on_runs!(&header, with_fingerprints(old, &said.target, body));
-            applied.unwrap_or(Err(DeltaError::Damaged("it is for another kind of filter")))
+            hashed!(&header, with_fingerprints(old, &said.target, body))
         }
     }
 }
@@ -227,7 +217,7 @@ pub fn inspect(delta: &[u8]) -> Result<Delta, DeltaError> {
 /// The header of a file that is whole and undamaged.
 fn whole(file: &[u8]) -> Result<Header, FormatError> {
     let header = check(&mut &*file)?;
-    super::decoder::exact_length(&header, file.len() as u64)?;
+    exact_length(&header, file.len() as u64)?;
     Ok(header)
 }
 
@@ -250,24 +240,24 @@ fn header_checksum(header: &Header, file: &[u8]) -> u64 {
 fn base_of(method: Method, header: &Header, file: &[u8]) -> Option<u64> {
     match method {
         Method::Bytes => Some(header_checksum(header, file)),
-        Method::Fingerprints => on_runs!(header, content_of(file)).flatten(),
+        Method::Fingerprints => hashed!(header, content_of(file)),
     }
 }
 
-fn read_file<F: Persist>(file: &[u8]) -> Result<F, FormatError> {
-    F::from_bytes(file, &ReadOptions::new()).map(|(filter, _)| filter)
+fn read_file<H: KeyHasher>(file: &[u8]) -> Result<AnyFilter<H>, FormatError> {
+    AnyFilter::from_bytes(file, &ReadOptions::new()).map(|(filter, _)| filter)
 }
 
 /// A checksum of everything that a filter answers by.
-fn content<F: HasRuns>(filter: &F, runs: &Runs) -> u64 {
-    let numbers = [runs.checksum(), filter.capacity() as u64, F::KIND.code().into()];
+fn content<H: KeyHasher>(filter: &AnyFilter<H>, runs: &Runs) -> u64 {
+    let numbers = [runs.checksum(), filter.capacity() as u64, filter.kind().code().into()];
     let mut bytes = numbers.map(u64::to_le_bytes).concat();
     bytes.extend(filter.seed().to_u128().to_le_bytes());
     xxh3_64(&bytes)
 }
 
-fn content_of<F: HasRuns>(file: &[u8]) -> Option<u64> {
-    let filter: F = read_file(file).ok()?;
+fn content_of<H: KeyHasher>(file: &[u8]) -> Option<u64> {
+    let filter = read_file::<H>(file).ok()?;
     Some(content(&filter, &filter.runs()?))
 }
 
@@ -351,8 +341,11 @@ fn file_of(payload: &[u8], target: &Header, new_header: &[u8]) -> Result<Vec<u8>
 }
 
 /// The fingerprints that came and went, if both are filters of the same measures.
-fn fingerprints<F: HasRuns>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
-    let (old, new): (F, F) = (read_file(old).ok()?, read_file(new).ok()?);
+fn fingerprints<H: KeyHasher>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+    let (old, new) = (read_file::<H>(old).ok()?, read_file::<H>(new).ok()?);
+    if old.kind() != new.kind() {
+        return None;
+    }
     let (old, runs) = (old.runs()?, new.runs()?);
     let mut body = content(&new, &runs).to_le_bytes().to_vec();
     body.extend(old.difference(&runs)?);
@@ -360,9 +353,9 @@ fn fingerprints<F: HasRuns>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The file of a filter from which some fingerprints were taken and to which others were added.
-fn with_fingerprints<F: HasRuns>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
+fn with_fingerprints<H: KeyHasher>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
     const DAMAGED: DeltaError = DeltaError::Damaged("it has fingerprints that the filter cannot have");
-    let old: F = read_file(old)?;
+    let old = read_file::<H>(old)?;
     let (expected, body) = body.split_first_chunk::<8>().ok_or(DAMAGED)?;
     let runs = old.runs().and_then(|runs| runs.changed(body)).ok_or(DAMAGED)?;
     let filter = old.with_runs(&runs).ok_or(DAMAGED)?;

@@ -6,9 +6,10 @@ use std::marker::PhantomData;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
-use super::{Persist, ReadOptions, WriteOptions};
+use super::AnyFilter;
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::exact::ExactList;
+use crate::format::{Persist, ReadOptions, WriteOptions};
 use crate::{
     BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
     LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
@@ -66,6 +67,7 @@ macro_rules! as_bytes {
 }
 
 as_bytes! {
+    [H: KeyHasher] AnyFilter<H>,
     [V: AdaptiveVariant, H: KeyHasher] AdaptiveCuckooFilter<V, H>,
     [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,

@@ -1,0 +1,294 @@
+//! A filter of any kind.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::exact::ExactList;
+use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
+use crate::{
+    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
+    InsertManyError, InvariantError, Key, KeyHasher, MergeError, Remote, Settled, Xxh3,
+};
+
+use super::object::{Adapting, Fixed, Object, Plain};
+use super::remote::Lent;
+use super::{Abilities, Config, Configured, DynFilter, Visit, visit};
+
+/// A filter whose kind is chosen at run time.
+///
+/// It does what a filter of its kind does; every operation costs one call through a table of functions more. Filters without a
+/// remote leave the one that they are given alone, and answer [`Adaptation::Unfixable`] where others repair. What a kind
+/// cannot do at all is refused with [`AdaptiveError::Unsupported`].
+///
+/// Reading is that of [`Persist`]: [`load`](Persist::load), [`from_bytes`](Persist::from_bytes), [`open`](Persist::open). The hash
+/// function is a type parameter; [`inspect`](crate::format::inspect) says which one a file has. A file of
+/// [`Sharded`](crate::Sharded) filters is one of `Sharded<AnyFilter>`.
+pub struct AnyFilter<H: KeyHasher = Xxh3> {
+    object: Box<dyn Object<H>>,
+}
+
+impl<H: KeyHasher> AnyFilter<H> {
+    /// Builds the filter that a configuration asks for. The hash function is the type's.
+    ///
+    /// # Errors
+    ///
+    /// What the builder refuses, and [`BuildError::Unsupported`] for options that it does not have. Exact lists and sharded
+    /// filters are not built from parameters.
+    ///
+    /// ```
+    /// use besom::any::AnyFilter;
+    /// use besom::Filter;
+    ///
+    /// let filter = AnyFilter::<besom::Xxh3>::build(&"bloom:capacity=1000,rate=0.01".parse()?)?;
+    /// assert_eq!((filter.capacity(), filter.is_adaptive()), (1000, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build(config: &Config) -> Result<Self, BuildError> {
+        visit(config.kind(), Build(config)).unwrap_or_else(|| Err(not_built(config.kind())))
+    }
+
+    /// Returns a list in the form of a filter of any kind.
+    #[must_use]
+    pub fn from_list(list: ExactList<H>) -> Self {
+        Self { object: Box::new(Fixed { filter: list, abilities: Abilities::default() }) }
+    }
+
+    /// Returns whether the filter has a remote.
+    #[must_use]
+    pub fn is_adaptive(&self) -> bool {
+        self.object.is_adaptive()
+    }
+
+    /// Returns the filter behind the object-safe trait.
+    #[must_use]
+    pub fn into_dyn(self) -> Box<dyn DynFilter> {
+        self.object.into_dyn()
+    }
+
+    /// Inserts keys by their digests, as [`Insert::insert_digests`] does. `None`, and nothing happens, if the filter needs the keys
+    /// themselves.
+    pub fn insert_digests(&mut self, digests: &[Digest]) -> Option<Result<usize, InsertManyError>> {
+        self.object.insert_digests(digests)
+    }
+
+    /// Takes all keys of `other` in.
+    ///
+    /// # Errors
+    ///
+    /// [`MergeError::Unsupported`] for kinds that cannot be merged, or two of different kinds; otherwise what the filter says.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.object.merge(&*other.object)
+    }
+
+    /// The items of the filter, if it consists of runs.
+    pub(crate) fn runs(&self) -> Option<Runs> {
+        self.object.runs()
+    }
+
+    /// The filter of the same measures with these items.
+    pub(crate) fn with_runs(&self, runs: &Runs) -> Option<Self> {
+        self.object.with_runs(runs).map(|object| Self { object })
+    }
+}
+
+fn not_built(kind: Kind) -> BuildError {
+    BuildError::Unsupported { filter: kind.name(), option: "a configuration" }
+}
+
+/// Builds the filter of a configuration.
+struct Build<'c>(&'c Config);
+
+impl<H: KeyHasher> Visit<H> for Build<'_> {
+    type Output = Result<AnyFilter<H>, BuildError>;
+
+    fn plain<F: Configured<Hasher = H> + Insert>(self, abilities: Abilities<F>) -> Self::Output {
+        Ok(AnyFilter { object: Box::new(Plain { filter: F::configured(self.0)?, abilities }) })
+    }
+
+    fn adaptive<F: Configured<Hasher = H> + Adaptive>(self, abilities: Abilities<F>) -> Self::Output {
+        Ok(AnyFilter { object: Box::new(Adapting { filter: F::configured(self.0)?, abilities }) })
+    }
+
+    fn list(self, _: Abilities<ExactList<H>>) -> Self::Output {
+        Err(not_built(Kind::Exact))
+    }
+}
+
+/// Reads the filter of a file.
+struct Decode<'d, 'r>(&'d mut Decoder<'r>);
+
+impl<H: KeyHasher> Visit<H> for Decode<'_, '_> {
+    type Output = Result<AnyFilter<H>, FormatError>;
+
+    fn plain<F: Configured<Hasher = H> + Insert>(self, abilities: Abilities<F>) -> Self::Output {
+        Ok(AnyFilter { object: Box::new(Plain { filter: F::decode(self.0)?, abilities }) })
+    }
+
+    fn adaptive<F: Configured<Hasher = H> + Adaptive>(self, abilities: Abilities<F>) -> Self::Output {
+        Ok(AnyFilter { object: Box::new(Adapting { filter: F::decode(self.0)?, abilities }) })
+    }
+
+    fn list(self, abilities: Abilities<ExactList<H>>) -> Self::Output {
+        Ok(AnyFilter { object: Box::new(Fixed { filter: ExactList::decode(self.0)?, abilities }) })
+    }
+}
+
+impl<H: KeyHasher> Persist for AnyFilter<H> {
+    const KIND: Kind = Kind::Extension;
+
+    fn kind(&self) -> Kind {
+        self.object.kind()
+    }
+
+    fn may_be(kind: Kind) -> bool {
+        kind != Kind::Sharded
+    }
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
+        self.object.encode(encoder)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
+        let kind = decoder.kind();
+        let wrong = FormatError::WrongKind { found: kind, expected: Self::KIND };
+        visit(kind, Decode(decoder)).unwrap_or(Err(wrong))
+    }
+}
+
+impl<H: KeyHasher> Clone for AnyFilter<H> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.boxed() }
+    }
+}
+
+impl<H: KeyHasher> fmt::Debug for AnyFilter<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyFilter")
+            .field("kind", &self.kind())
+            .field("capacity", &self.capacity())
+            .field("stats", &self.stats())
+            .finish()
+    }
+}
+
+/// Keys that are handed on at once.
+const BATCH: usize = 1024;
+
+impl<H: KeyHasher> Filter for AnyFilter<H> {
+    type Hasher = H;
+    type Place = Digest;
+
+    fn hasher(&self) -> &H {
+        self.object.hasher()
+    }
+
+    fn place(&self, digest: Digest) -> Digest {
+        digest
+    }
+
+    fn contains_at(&self, place: Digest, _: impl FnOnce() -> Digest) -> bool {
+        self.object.contains_digest(place)
+    }
+
+    fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        answers.clear();
+        let (mut bytes, mut ends, mut part) = (Vec::new(), Vec::new(), Vec::new());
+        for keys in keys.chunks(BATCH) {
+            bytes.clear();
+            ends.clear();
+            for key in keys {
+                key.with_bytes(|key| bytes.extend_from_slice(key));
+                ends.push(bytes.len());
+            }
+            let starts = std::iter::once(&0).chain(&ends);
+            let slices: Vec<&[u8]> = starts.zip(&ends).map(|(&start, &end)| &bytes[start..end]).collect();
+            self.object.contains_many(&slices, &mut part);
+            answers.extend_from_slice(&part);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.object.len()
+    }
+
+    fn capacity(&self) -> usize {
+        self.object.capacity()
+    }
+
+    fn stats(&self) -> FilterStats {
+        self.object.stats()
+    }
+
+    fn verify(&self) -> Result<(), InvariantError> {
+        self.object.verify()
+    }
+}
+
+/// Filters without a remote leave it alone. They cannot tell a key that was inserted from one that they merely accept: remove only
+/// what was inserted, as [`Remove::remove`](crate::Remove::remove) says. A guard and the stores do so.
+impl<H: KeyHasher> Adaptive for AnyFilter<H> {
+    fn is_hash_addressed(&self) -> bool {
+        self.object.is_hash_addressed()
+    }
+
+    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| Lent::to(remote, |remote| self.object.insert(key, remote)))
+    }
+
+    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| Lent::to(remote, |remote| self.object.insert_new(key, remote)))
+    }
+
+    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| Lent::to(remote, |remote| self.object.remove_stored(key, remote)))
+    }
+
+    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| Lent::to(remote, |remote| self.object.remove(key, remote)))
+    }
+
+    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
+    where
+        K: Key + ?Sized,
+        R: Remote,
+    {
+        key.with_bytes(|key| Lent::to(remote, |remote| self.object.adapt(key, remote)))
+    }
+
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Lent::to(remote, |remote| self.object.clear(remote))
+    }
+
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+        Lent::to(remote, |remote| self.object.verify_remote(remote))
+    }
+
+    fn settle<R: Remote>(
+        &mut self,
+        addresses: RangeInclusive<u64>,
+        authority: Authority,
+        remote: &mut R,
+    ) -> Result<Settled, AdaptiveError<R::Error>> {
+        Lent::to(remote, |remote| self.object.settle(addresses, authority, remote))
+    }
+
+    fn emptied(&self) -> Result<Self, BuildError> {
+        self.object.emptied().map(|object| Self { object })
+    }
+}
