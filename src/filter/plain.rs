@@ -22,7 +22,7 @@ use crate::{Digest, Filter, FullError, Key, KeyHasher};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Insert: Filter {
-    /// [`insert`](Self::insert) for those who have hashed already.
+    /// [`insert`](Self::insert) with a digest that was computed before.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ pub trait Insert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertManyError`] without room for all of them. It says how many there was room for: so many from the beginning are
+    /// [`InsertManyError`] without room for all of them. It says how many there was room for: this many from the beginning are
     /// in, and the others are not.
     ///
     /// ```
@@ -116,7 +116,7 @@ pub trait Insert: Filter {
         Ok(fresh)
     }
 
-    /// [`insert_many`](Self::insert_many) for those who have hashed already.
+    /// [`insert_many`](Self::insert_many) with a digest that was computed before.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ pub struct InsertManyError {
 
 /// A filter without a remote that can remove keys.
 pub trait Remove: Insert {
-    /// [`remove`](Self::remove) for those who have hashed already.
+    /// [`remove`](Self::remove) with a digest that was computed before.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ struct Pushes {
 /// Keys that go to the remote in one group.
 const GROUP: usize = 1024;
 
-/// So many keys of one quotient are compared with each other; more go through a set.
+/// This many keys of one quotient are compared with each other; more go through a set.
 const FEW: usize = 16;
 
 /// An error while a table is being filled.

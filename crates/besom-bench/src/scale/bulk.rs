@@ -137,7 +137,7 @@ fn inserting<F: Insert>(
     )
 }
 
-/// Builds with so many threads.
+/// Builds with this many threads.
 fn on_threads<T: Send, E: Error + Send + 'static>(
     threads: usize,
     work: impl FnOnce() -> Result<T, E> + Send,
