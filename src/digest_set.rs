@@ -33,7 +33,7 @@ impl DigestSet {
         if digest == FREE { self.zero } else { self.find(digest).is_ok() }
     }
 
-    /// Makes room for so many more digests. If there is no memory for them: how many bytes were asked for.
+    /// Makes room for this many more digests. If there is no memory for them: how many bytes were asked for.
     pub(crate) fn reserve(&mut self, digests: usize) -> Result<(), usize> {
         // At most four fifths full.
         let needed = (self.len + digests) * 5 / 4 + 1;

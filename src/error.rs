@@ -58,7 +58,7 @@ pub enum BuildError {
     /// The parts of a filter must hash alike.
     #[error("the shards of a filter must have one seed; build each with the seed that the others have")]
     SeedsDiffer,
-    /// The memory is not to be had.
+    /// Allocation failed.
     #[error("{bytes} bytes of memory could not be allocated; ask for a smaller capacity or a larger rate")]
     OutOfMemory {
         /// How many bytes the filter would take.
@@ -113,7 +113,7 @@ pub enum MergeError {
         /// How many fit, after all growth that the filter was built for.
         capacity: usize,
     },
-    /// The memory for the union is not to be had.
+    /// The memory for the union is not available.
     #[error("{bytes} bytes of memory could not be allocated for the union")]
     OutOfMemory {
         /// How many bytes it would take.
@@ -152,7 +152,7 @@ pub enum AdaptiveError<E> {
         /// What it cannot do.
         what: &'static str,
     },
-    /// The memory for a larger table is not to be had.
+    /// The memory for a larger table is not available.
     #[error("{bytes} bytes of memory could not be allocated")]
     OutOfMemory {
         /// How many bytes were asked for.

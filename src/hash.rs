@@ -3,7 +3,7 @@
 //! Everything that a filter knows of a key is a function of its [`Digest`]: 128 keyed hash bits. Further bits
 //! come from hashing the digest again with a counter ([`KeyHasher::rehash`]), never from wrapping around to
 //! bits that were used before. A filter that needs a fresh hash function (after a rebuild, or behind a moving
-//! frontier) numbers its functions with the same counter. Two keys that differ are told apart for ever unless
+//! frontier) numbers its functions with the same counter. Two keys that differ are told apart forever unless
 //! all 128 bits of their digests agree.
 
 use std::fmt;
@@ -64,7 +64,7 @@ impl fmt::Debug for Seed {
 
 /// 128 hash bits of one key under one seed.
 ///
-/// Whoever asks many filters of one seed about the same key hashes once and hands the digest to each
+/// Anyone who asks many filters of one seed about the same key hashes once and hands the digest to each
 /// ([`Filter::contains_digest`](crate::Filter::contains_digest)).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest {

@@ -14,9 +14,9 @@ use crate::{
 
 /// A Bloom filter with an exact list of the false positives that it was told of. Needs no remote.
 ///
-/// Feedback alone is enough: whoever finds that the dictionary does not hold a key that the filter let through
+/// Feedback alone is enough: anyone who finds that the dictionary does not hold a key that the filter let through
 /// calls [`adapt`](Self::adapt), and the filter never lets it through again. The price is memory: a repair takes
-/// about 20 bytes, for ever, so a builder sets a bound, and the filter refuses to go beyond it. Every filter that
+/// about 20 bytes, forever, so a builder sets a bound, and the filter refuses to go beyond it. Every filter that
 /// adapts without a remote pays like that; those that have one, such as the [`Cascade`](crate::Cascade), take a
 /// constant number of bits per *stored* key however many repairs they make.
 ///
@@ -67,7 +67,7 @@ pub enum WhitelistError {
         /// How many it may hold.
         bound: usize,
     },
-    /// The memory for a longer list is not to be had.
+    /// The memory for a longer list is not available.
     #[error("{bytes} bytes of memory for a longer whitelist could not be allocated")]
     OutOfMemory {
         /// How many bytes were asked for.
@@ -76,7 +76,7 @@ pub enum WhitelistError {
 }
 
 impl WhitelistFilter {
-    /// Starts building a filter.
+    /// Returns a builder.
     pub fn builder() -> WhitelistFilterBuilder {
         WhitelistFilterBuilder {
             capacity: 0,
@@ -87,11 +87,11 @@ impl WhitelistFilter {
         }
     }
 
-    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
+    /// Returns an empty filter for this many keys, with a false-positive rate of 1/256 and a random seed.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
+    /// [`BuildError`] if the capacity is 0 or the memory is not available.
     pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
         Self::builder().capacity(capacity).build()
     }
@@ -119,12 +119,12 @@ impl<H: KeyHasher> WhitelistFilter<H> {
     ///
     /// # Errors
     ///
-    /// [`WhitelistError`] if the list is as long as the builder allowed, or its memory not to be had.
+    /// [`WhitelistError`] if the list is as long as the builder allowed, or its memory is not available.
     pub fn adapt<K: Key + ?Sized>(&mut self, key: &K) -> Result<Adaptation, WhitelistError> {
         self.adapt_digest(self.bloom.hasher().digest_key(key))
     }
 
-    /// [`adapt`](Self::adapt) for those who have hashed already.
+    /// [`adapt`](Self::adapt) with a digest that was computed before.
     ///
     /// # Errors
     ///
@@ -269,7 +269,7 @@ impl<H: KeyHasher, K: Key> Extend<K> for WhitelistFilter<H> {
 }
 
 /// A filter with exactly the capacity of the keys, a rate of 1/256 and a random seed. Like all collections of
-/// the standard library it aborts the program if the memory is not to be had; builders return an error.
+/// the standard library it aborts the program if the memory is not available; builders return an error.
 impl<K: Key> FromIterator<K> for WhitelistFilter {
     fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
         let bloom = BloomFilter::from_iter(keys);
@@ -305,7 +305,7 @@ pub struct WhitelistFilterBuilder<H = Xxh3> {
 }
 
 impl<H: KeyHasher> WhitelistFilterBuilder<H> {
-    /// How many keys the filter shall hold at its false-positive rate. Must be given.
+    /// Sets how many keys the filter holds at its false-positive rate. Must be given.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
@@ -343,7 +343,7 @@ impl<H: KeyHasher> WhitelistFilterBuilder<H> {
         self.seed.into_iter().fold(builder.hasher(), BloomFilterBuilder::seed)
     }
 
-    /// The memory that the filter will take before the first repair, in bits:
+    /// Returns the memory that the filter will take before the first repair, in bits:
     /// [`FilterStats::bits`](crate::FilterStats::bits).
     ///
     /// # Errors
@@ -353,11 +353,11 @@ impl<H: KeyHasher> WhitelistFilterBuilder<H> {
         self.bloom().size_in_bits()
     }
 
-    /// The empty filter.
+    /// Builds the empty filter.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
+    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory is not available.
     pub fn build(self) -> Result<WhitelistFilter<H>, BuildError> {
         let bound = self.bound.unwrap_or_else(|| default_bound(self.capacity));
         Ok(WhitelistFilter {

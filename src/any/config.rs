@@ -41,7 +41,7 @@ macro_rules! config {
         #[non_exhaustive]
         pub struct Config {
             kind: Kind,
-            /// How many keys the filter shall hold. Must be given.
+            /// Sets how many keys the filter holds. Must be given.
             pub capacity: usize,
             /// The hash function, for those who choose a type by it: [`HashKind::Xxh3`] unless given.
             pub hash: HashKind,
@@ -159,7 +159,7 @@ impl Config {
         Kind::ALL.iter().map(|kind| kind.name()).chain(presets)
     }
 
-    /// How many keys the filter shall hold.
+    /// Sets how many keys the filter holds.
     #[must_use]
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;

@@ -40,11 +40,15 @@ pub trait Visit<H: KeyHasher> {
 /// What a filter can do beyond what all do that are used in its way.
 #[derive(Debug)]
 pub struct Abilities<F> {
-    pub(super) remove: Option<fn(&mut F, &[u8]) -> Result<bool, RemovalDisabled>>,
+    pub(super) remove: Option<Removing<F>>,
     pub(super) adapt: Option<fn(&mut F, &[u8]) -> Adaptation>,
-    pub(super) merge: Option<fn(&mut F, &F) -> Result<(), MergeError>>,
+    pub(super) merge: Option<Merging<F>>,
     pub(super) runs: Option<Taken<F>>,
 }
+
+type Removing<F> = fn(&mut F, &[u8]) -> Result<bool, RemovalDisabled>;
+
+type Merging<F> = fn(&mut F, &F) -> Result<(), MergeError>;
 
 /// A filter taken apart into runs, and put together again.
 type Taken<F> = (fn(&F) -> Option<Runs>, fn(&F, &Runs) -> Option<F>);
@@ -86,7 +90,7 @@ impl<F> Abilities<F> {
     where
         F: Remove,
     {
-        Self { remove: Some(|filter, key| filter.remove(key)), ..self }
+        Self { remove: Some(F::remove), ..self }
     }
 
     fn and_runs(self) -> Self
@@ -114,22 +118,25 @@ macro_rules! and_merge {
 }
 and_merge!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
 
-/// Adds one ability.
+/// Adds abilities, one after the other.
 macro_rules! with {
-    ($abilities:expr, remove) => {
-        $abilities.and_remove()
-    };
-    ($abilities:expr, adapt) => {
-        $abilities.and_adapt()
-    };
-    ($abilities:expr, merge) => {
-        $abilities.and_merge()
-    };
-    ($abilities:expr, inert) => {
+    ($abilities:expr) => {
         $abilities
     };
-    ($abilities:expr, runs) => {
-        $abilities.and_runs()
+    ($abilities:expr, inert $($more:tt)*) => {
+        with!($abilities $($more)*)
+    };
+    ($abilities:expr, remove $($more:tt)*) => {
+        with!($abilities.and_remove() $($more)*)
+    };
+    ($abilities:expr, adapt $($more:tt)*) => {
+        with!($abilities.and_adapt() $($more)*)
+    };
+    ($abilities:expr, merge $($more:tt)*) => {
+        with!($abilities.and_merge() $($more)*)
+    };
+    ($abilities:expr, runs $($more:tt)*) => {
+        with!($abilities.and_runs() $($more)*)
     };
 }
 
@@ -157,8 +164,8 @@ macro_rules! configured {
     (plain, $kind:ident, $filter:ty, { $($option:ident)* }) => {
         impl<H: KeyHasher> Configured for $filter {
             fn configured(config: &Config) -> Result<Self, BuildError> {
-                config.check(Kind::$kind)?;
                 type Hashing<H> = $filter;
+                config.check(Kind::$kind)?;
                 let mut builder = Hashing::<Xxh3>::builder().capacity(config.capacity);
                 set!(builder, config, seed);
                 set!(builder, config, false_positive_rate);
@@ -179,9 +186,7 @@ macro_rules! call {
         None
     };
     ($visitor:ident, $way:ident, $filter:ty, [$($ability:ident)*]) => {{
-        let abilities = Abilities::<$filter>::default();
-        $(let abilities = with!(abilities, $ability);)*
-        Some($visitor.$way(abilities))
+        Some($visitor.$way(with!(Abilities::<$filter>::default() $(, $ability)*)))
     }};
 }
 

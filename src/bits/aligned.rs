@@ -26,7 +26,7 @@ pub(crate) struct AlignedWords {
 }
 
 impl AlignedWords {
-    /// `len` zeros, or `None` if the memory is not to be had.
+    /// `len` zeros, or `None` if the memory is not available.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self { words: NonNull::dangling(), len, shared: None });
@@ -78,7 +78,7 @@ impl AlignedWords {
     }
 
     /// Makes shared words this value's own. Without memory for them the program ends, as with every collection that
-    /// cannot grow: whoever must not risk that does not open filters on regions, but reads them.
+    /// cannot grow: anyone who must not risk that does not open filters on regions, but reads them.
     #[cold]
     #[inline(never)]
     fn own(&mut self) {
@@ -101,7 +101,7 @@ impl AlignedWords {
         unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
     }
 
-    /// A copy with room for `len` words, the further ones zero; `None` if the memory is not to be had.
+    /// A copy with room for `len` words, the further ones zero; `None` if the memory is not available.
     pub(crate) fn resized(&self, len: usize) -> Option<Self> {
         let mut words = Self::zeroed(len)?;
         let kept = len.min(self.len);

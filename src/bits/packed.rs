@@ -23,12 +23,12 @@ impl PackedSlots {
     /// The widest slot: with up to 7 bits before it in its first byte, it still lies in one unaligned word.
     pub(crate) const MAX_WIDTH: u32 = 56;
 
-    /// How many bytes so many slots take: whole words.
+    /// How many bytes this many slots take: whole words.
     pub(crate) fn bytes(len: usize, width: u32) -> Option<usize> {
         len.checked_mul(width as usize)?.div_ceil(8).checked_next_multiple_of(8)?.checked_add(8)
     }
 
-    /// All slots zero; `None` if the memory is not to be had.
+    /// All slots zero; `None` if the memory is not available.
     pub(crate) fn new(len: usize, width: u32) -> Option<Self> {
         debug_assert!(width <= Self::MAX_WIDTH);
         Some(Self { words: AlignedWords::zeroed(Self::bytes(len, width)? / 8)?, width, len })

@@ -31,7 +31,7 @@ pub struct Region(Arc<Memory>);
 enum Memory {
     Static(&'static [u8]),
     Shared(Arc<[u8]>),
-    /// So many bytes of these words.
+    /// This many bytes of these words.
     Words(AlignedWords, usize),
     #[cfg(feature = "mmap")]
     Map(memmap2::Mmap),

@@ -49,7 +49,7 @@ impl<F: LevelFilter> CascadeBuilder<F> {
 }
 
 impl<F: LevelFilter, H: KeyHasher> CascadeBuilder<F, H> {
-    /// How many keys the filter shall hold. Must be given.
+    /// Sets how many keys the filter holds. Must be given.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self
@@ -89,7 +89,7 @@ impl<F: LevelFilter, H: KeyHasher> CascadeBuilder<F, H> {
         CascadeBuilder { capacity, rate, levels, schedule, seed, parts: PhantomData }
     }
 
-    /// The memory that the filter will take before the first repair, in bits:
+    /// Returns the memory that the filter will take before the first repair, in bits:
     /// [`FilterStats::bits`](crate::FilterStats::bits).
     ///
     /// # Errors
@@ -99,11 +99,11 @@ impl<F: LevelFilter, H: KeyHasher> CascadeBuilder<F, H> {
         self.sizes()?.bits::<F>()
     }
 
-    /// The empty filter.
+    /// Builds the empty filter.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if a parameter is out of range or the memory not to be had.
+    /// [`BuildError`] if a parameter is out of range or the memory is not available.
     pub fn build(self) -> Result<Cascade<F, H>, BuildError> {
         let sizes = self.sizes()?;
         Cascade::new(sizes, self.capacity, H::with_seed(self.seed.unwrap_or_else(Seed::random)))

@@ -59,16 +59,16 @@ pub struct Cascade<F, H = Xxh3> {
 crate::filter::debug_by_figures!([F: LevelFilter, H: KeyHasher] Cascade<F, H>);
 
 impl<F: LevelFilter> Cascade<F> {
-    /// Starts building a filter.
+    /// Returns a builder.
     pub fn builder() -> CascadeBuilder<F> {
         CascadeBuilder::new()
     }
 
-    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
+    /// Returns an empty filter for this many keys, with a false-positive rate of 1/256 and a random seed.
     ///
     /// # Errors
     ///
-    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
+    /// [`BuildError`] if the capacity is 0 or the memory is not available.
     pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
         Self::builder().capacity(capacity).build()
     }

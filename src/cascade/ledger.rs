@@ -65,7 +65,7 @@ impl Ledger {
         Ok(encoder.bytes(&self.sums.iter().map(|sum| sum.0).collect::<Vec<u8>>())?)
     }
 
-    /// Reads the sums of so many lists that hold so many keys.
+    /// Reads the sums of this many lists that hold this many keys.
     pub(super) fn decode(decoder: &mut Decoder<'_>, lists: u64, keys: usize) -> Result<Self, FormatError> {
         let bytes = decoder.bytes(lists)?;
         let (sums, rest) = bytes.as_bytes().split_at(lists as usize);
@@ -76,7 +76,7 @@ impl Ledger {
         Ok(Self { sums, len: keys })
     }
 
-    /// The memory for so many lists, in bits.
+    /// The memory for this many lists, in bits.
     pub(super) fn bits(lists: u64) -> usize {
         usize::try_from(lists).unwrap_or(usize::MAX).saturating_mul(size_of::<ListSum>() * 8)
     }

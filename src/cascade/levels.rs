@@ -38,7 +38,7 @@ struct Level<F> {
 /// A hash function of digests.
 ///
 /// Both halves of a digest are random bits that nobody outside knows. Multiplied with secret odd numbers they are
-/// so again, and whether two digests collide in their high bits is decided anew: multiplicative hashing, for a
+/// so again, and whether two digests collide in their high bits is decided again: multiplicative hashing, for a
 /// fraction of what hashing the digest as a whole would cost every query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Mixer {
@@ -46,7 +46,7 @@ struct Mixer {
 }
 
 impl Mixer {
-    /// The function of a level after so many rebuilds.
+    /// The function of a level after this many rebuilds.
     fn new<H: KeyHasher>(hasher: &H, level: usize, rebuilds: u64) -> Self {
         // No key has this digest but by chance, and then nothing follows from it.
         let Digest { hi, lo } = hasher.rehash(Digest { hi: level as u64, lo: 0 }, rebuilds);
@@ -69,7 +69,7 @@ pub(super) fn part(digest: Digest, parts: u64) -> u64 {
 }
 
 impl<F: LevelFilter> Levels<F> {
-    /// Empty levels with the hash functions that follow so many rebuilds.
+    /// Empty levels with the hash functions that follow this many rebuilds.
     pub(super) fn new<H: KeyHasher>(sizes: &Sizes, hasher: &H, rebuilds: u64) -> Result<Self, BuildError> {
         let level = |index: usize| {
             let LevelSize { rate, keys, cells, dead } = sizes.levels[index];
@@ -174,7 +174,7 @@ impl<F: LevelFilter> Levels<F> {
         (0..self.depth(digest)).try_for_each(|index| self.reserve_at(index, 1))
     }
 
-    /// Makes sure that a level takes so many more keys.
+    /// Makes sure that a level takes this many more keys.
     fn reserve_at(&mut self, index: usize, keys: usize) -> Result<(), NoRoom> {
         let fits = match self.filter_mut(index) {
             Some(level) => level.keys + keys <= level.capacity,
@@ -251,7 +251,7 @@ impl<F: LevelFilter> Levels<F> {
     /// Moves the keys that are at home where a digest is one level down, and marks that home dead.
     fn kill(&mut self, index: usize, digest: Digest, neighbours: &[Digest]) -> Result<usize, NoRoom> {
         let level = self.filter_mut(index).ok_or(NoRoom)?;
-        // Whoever shares this home shares those of all levels above, and so is stored in this level too.
+        // Anyone who shares this home shares those of all levels above, and so is stored in this level too.
         let moving: Vec<Digest> = level.at_home(digest, neighbours).collect();
         self.reserve_at(index + 1, moving.len())?;
         // The keys before the cell: should there be no memory for one of them, all are found where they were.

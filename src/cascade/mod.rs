@@ -36,7 +36,7 @@
 //! **Rebuilds.** Dead cells and moved keys have a budget. When it is spent (or when too many removed keys are left
 //! behind), the filter is rebuilt from the remote with fresh hash functions. Repairs are then forgotten, and a
 //! query that was repaired is a false positive again with probability ε, like one that was never made: the
-//! *sustained* false-positive rate is ε, in constant space, for ever.
+//! *sustained* false-positive rate is ε, in constant space, forever.
 
 mod adaptive_bloom;
 mod builder;

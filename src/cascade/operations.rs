@@ -48,7 +48,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         FullError { len: self.len(), capacity: self.capacity() }
     }
 
-    /// Levels without keys, with the hash functions that follow so many rebuilds from now.
+    /// Levels without keys, with the hash functions that follow this many rebuilds from now.
     pub(super) fn empty_levels<E>(&self, rebuilds: u64) -> Result<Levels<F>, AdaptiveError<E>> {
         Levels::new(&self.sizes, &self.hasher, self.rebuilds + rebuilds).map_err(out_of_memory)
     }
@@ -59,7 +59,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         self.rebuilds += rebuilds;
     }
 
-    /// Levels with the hash functions that follow so many rebuilds from now, and all keys of the remote that are to be
+    /// Levels with the hash functions that follow this many rebuilds from now, and all keys of the remote that are to be
     /// kept. They must be those of `expected`.
     fn rebuilt<R: Remote>(
         &self,

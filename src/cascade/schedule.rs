@@ -17,7 +17,7 @@ impl Schedule {
     /// fewer than one false positive, and the next level catches that one.
     pub(super) const LOWEST: f64 = 1.0 / (1_u64 << 32) as f64;
 
-    /// The rates of so many levels.
+    /// The rates of this many levels.
     pub(super) fn rates(self, rate: f64, levels: usize) -> Vec<f64> {
         let next = |&(level, last): &(usize, f64)| {
             let next = match self {

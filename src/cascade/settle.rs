@@ -80,7 +80,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         Ok(())
     }
 
-    /// Levels with the hash functions that follow so many rebuilds from now, and the ledger, of all keys of the remote that are
+    /// Levels with the hash functions that follow this many rebuilds from now, and the ledger, of all keys of the remote that are
     /// to be kept.
     pub(super) fn scanned<R: Remote>(
         &self,

@@ -109,7 +109,7 @@ fn moved_keys(keys: f64, level: &LevelSize) -> f64 {
     expected * (1.0 + 1.0 / keys.log2().max(1.0))
 }
 
-/// How many cells of level 0 can die within a budget of so many bits.
+/// How many cells of level 0 can die within a budget of this many bits.
 fn dead_cells(keys: f64, budget: f64, rates: &[f64]) -> usize {
     let cells = keys * CELLS as f64;
     let per_key = 1.1 / CELLS as f64;

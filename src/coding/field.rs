@@ -54,7 +54,7 @@ pub(crate) enum Form {
 }
 
 impl Field {
-    /// A field of so many bits from this bit of the block on.
+    /// A field of this many bits from this bit of the block on.
     #[inline(always)]
     pub(crate) fn new(at: u32, bits: u32) -> Self {
         Self { bits, gap: at.wrapping_neg() % 8 }

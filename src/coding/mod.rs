@@ -46,7 +46,7 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// One letter.
     type Letter: Copy + Default + PartialEq + fmt::Debug;
 
-    /// The alphabet for remainders of `r` bits, with the shares that let codes of so many bits for so many slots hold the
+    /// The alphabet for remainders of `r` bits, with the shares that let codes of this many bits for this many slots hold the
     /// most repairs.
     fn for_code(r: u32, bits: u32, slots: u32) -> Self;
 
@@ -90,9 +90,9 @@ pub(crate) struct BlockCode<L> {
     range: u64,
     /// The highest rank of a letter that is given a code.
     highest: u32,
-    /// What is left of the first interval after so many initial letters. It never grows.
+    /// What is left of the first interval after this many initial letters. It never grows.
     ranges: [u64; SLOTS + 1],
-    /// By the length of an offset in bits: so many initial letters come first at least.
+    /// By the length of an offset in bits: this many initial letters come first at least.
     at_least: [u8; 65],
 }
 
@@ -146,7 +146,7 @@ impl<L: Letters> BlockCode<L> {
     }
 }
 
-/// How many initial letters come first in a code, if it is known that there are `at_least` so many.
+/// How many initial letters come first in a code, if it is known that there are `at_least` this many.
 #[inline]
 fn leading(ranges: &[u64; SLOTS + 1], code: u64, at_least: usize) -> usize {
     (at_least..SLOTS).find(|&slot| code >= ranges[slot + 1]).unwrap_or(SLOTS)
@@ -159,7 +159,7 @@ pub(crate) struct Decode<L> {
     range: u64,
     /// Below `range`. At 0 all further letters are initial.
     offset: u64,
-    /// So many initial letters come first, for which the interval has been narrowed already.
+    /// This many initial letters come first, for which the interval has been narrowed already.
     initial: usize,
 }
 

@@ -38,7 +38,7 @@ impl Addresses {
         self.first + slot as u64
     }
 
-    /// The slots of a range of addresses, of so many; `None` without any in the half in use.
+    /// The slots of a range of addresses, of this many; `None` without any in the half in use.
     pub(super) fn of_range(self, addresses: &RangeInclusive<u64>, slots: usize) -> Option<Range<usize>> {
         let last = (*addresses.end()).min(self.of(slots - 1));
         let first = (*addresses.start()).max(self.first);

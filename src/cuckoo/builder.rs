@@ -47,7 +47,7 @@ enum Size {
     Slot(u32),
 }
 
-/// Fingerprints, without selectors, have so many bits.
+/// Fingerprints, without selectors, have this many bits.
 pub(super) const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
 impl<V: Variant> CuckooFilterBuilder<V> {
@@ -121,13 +121,13 @@ impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
         self.shape(2, 4)
     }
 
-    /// The secret of the hash function; random unless given.
+    /// Sets the secret of the hash function; random unless given.
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());
         self
     }
 
-    /// Another hash function, such as [`SipHash`](crate::SipHash).
+    /// Uses another hash function, such as [`SipHash`](crate::SipHash).
     pub fn hasher<G: KeyHasher>(self) -> CuckooFilterBuilder<V, G> {
         CuckooFilterBuilder {
             capacity: self.capacity,
@@ -141,7 +141,7 @@ impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
         }
     }
 
-    /// The memory that the filter is going to take, in bits: what
+    /// Returns the memory that the filter is going to take, in bits: what
     /// [`FilterStats::bits`](crate::FilterStats::bits) says of it.
     ///
     /// # Errors
@@ -203,7 +203,7 @@ impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
 }
 
 impl<V: AdaptiveVariant, H: KeyHasher> CuckooFilterBuilder<V, H> {
-    /// The filter.
+    /// Builds the filter.
     ///
     /// # Errors
     ///
@@ -215,7 +215,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> CuckooFilterBuilder<V, H> {
 }
 
 impl<H: KeyHasher> CuckooFilterBuilder<PartialKey, H> {
-    /// The filter.
+    /// Builds the filter.
     ///
     /// # Errors
     ///

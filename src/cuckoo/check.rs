@@ -46,7 +46,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// Takes the key of an occupied slot into the draft. A key that the draft has from another slot cannot be this
-    /// slot's too: whoever lies here would be lost if it were moved in the other's name.
+    /// slot's too: the key that lies here would be lost if it were moved in the other's name.
     pub(super) fn read_occupant<R: Remote>(
         &self,
         slot: usize,
@@ -79,7 +79,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 
     /// Reads everything: every occupied slot has exactly its key, and no key lies anywhere else, or in two slots.
     pub(super) fn check_all<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        // Only a key that hits a second slot can lie there as well: one in so many, as false positives are.
+        // Only a key that hits a second slot can lie there as well: one in this many, as false positives are.
         let mut doubtful: Vec<(u128, usize)> = Vec::new();
         let debris = self.scan_slots(0..=u64::MAX, remote, |slot, digest| {
             if self.table.hits(self.place_of(digest)).len() > 1 {

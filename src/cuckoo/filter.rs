@@ -97,7 +97,7 @@ impl<V: AdaptiveVariant> AdaptiveCuckooFilter<V> {
         CuckooFilterBuilder::new()
     }
 
-    /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
+    /// Returns a filter for this many keys with a false-positive rate of at most 1/256 and a random seed.
     ///
     /// # Errors
     ///

@@ -66,7 +66,7 @@ use crate::Xxh3;
 pub type CuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Plain, H>;
 
 /// The cuckoo filter that repairs by cuckooing: every stored key that collides with a false positive moves on
-/// to its next table, and whoever lay there moves on in turn, as on insertion.
+/// to its next table, and the key that lay there moves on in turn, as on insertion.
 ///
 /// Repairs take no space. Over n queries it has about ε false positives per *distinct* query, however often
 /// each is repeated (support optimality: Theorem 1 of the paper), so it is the choice for skewed queries. It is

@@ -57,7 +57,7 @@ impl PartialKeyCuckooFilter {
         CuckooFilterBuilder::new()
     }
 
-    /// A filter for so many keys with a false-positive rate of at most 1/256 and a random seed.
+    /// Returns a filter for this many keys with a false-positive rate of at most 1/256 and a random seed.
     ///
     /// # Errors
     ///

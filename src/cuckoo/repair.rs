@@ -153,7 +153,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
     }
 }
 
-/// So many swaps are tried before a bin is given up. Each ends the collision with probability 1 − 2^−f or so:
+/// This many swaps are tried before a bin is given up. Each ends the collision with probability 1 − 2^−f or so:
 /// all fail only if hardly any order of the bin's keys rejects the query.
 const SWAPS: u64 = 64;
 

@@ -32,7 +32,7 @@ pub(super) struct Move<I> {
     pub(super) item: I,
 }
 
-/// So many slots are looked at before a search gives up. Each slot that is looked *behind* costs a read of the
+/// This many slots are looked at before a search gives up. Each slot that is looked *behind* costs a read of the
 /// remote, and a step leads to at least one slot, so this bounds the reads too. At 95% load the median search
 /// sees some twenty slots; `tests/cuckoo/load.rs` counts the rehashes of filters that are filled, and so how seldom
 /// this bound is met.

@@ -66,7 +66,7 @@ impl Default for ExactListBuilder {
 const BATCH: usize = 1 << 16;
 
 impl<H: KeyHasher> ExactListBuilder<H> {
-    /// The seed of the hash function; from the operating system unless given. One seed and two lists always give the same bytes, on
+    /// Sets the seed of the hash function; from the operating system unless given. One seed and two lists always give the same bytes, on
     /// any number of cores.
     #[must_use]
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
@@ -93,7 +93,7 @@ impl<H: KeyHasher> ExactListBuilder<H> {
         self
     }
 
-    /// Another hash function.
+    /// Uses another hash function.
     #[must_use]
     pub fn hasher<H2: KeyHasher>(self) -> ExactListBuilder<H2> {
         ExactListBuilder {

@@ -162,7 +162,7 @@ impl<'b> Table<'b> {
     }
 }
 
-/// The next bytes, if there are so many.
+/// The next bytes, if there are this many.
 fn take<'b>(rest: &mut &'b [u8], len: usize) -> Option<&'b [u8]> {
     let (taken, behind) = rest.split_at_checked(len)?;
     *rest = behind;

@@ -11,7 +11,7 @@ use crate::{BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
 use super::scheme::Extending;
 use super::{ExtensionFilter, On};
 
-/// Asks for an [`ExtensionFilter`].
+/// Builds a [`ExtensionFilter`].
 ///
 /// ```
 /// use besom::{ExtensionFilter, Filter, Overflow};
@@ -52,7 +52,7 @@ const HOLDS: [(CodeShare, f64); 5] = [
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     common_parameters!();
 
-    /// What the filter stands on. Unless given, [bins](Ground::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
+    /// Returns which table the filter is built on. Unless given, [bins](Ground::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
     /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, and for filters with
     /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
@@ -111,13 +111,13 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         self
     }
 
-    /// Another hash function.
+    /// Uses another hash function.
     pub fn hasher<G: KeyHasher>(self) -> ExtensionFilterBuilder<G> {
         let Self { parameters, ground, with_room, .. } = self;
         ExtensionFilterBuilder { parameters, ground, with_room, hasher: PhantomData }
     }
 
-    /// The filter.
+    /// Builds the filter.
     ///
     /// # Errors
     ///
@@ -130,12 +130,12 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         Ok(ExtensionFilter { on })
     }
 
-    /// The filter of these keys, each of which counts once, or one with room for more if a larger
+    /// Builds the filter of these keys, each of which counts once, or one with room for more if a larger
     /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
     ///
     /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
     /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. Where the
-    /// ground is to be chosen, so many keys count as capacity.
+    /// ground is to be chosen, this many keys count as capacity.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         }
     }
 
-    /// The filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential pass
+    /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential pass
     /// over the remote, which is only read; two if there are more keys than the capacity and the filter is
     /// [growable](Self::growable). No memory but the filter's.
     ///
@@ -174,7 +174,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         Ok(ExtensionFilter { on })
     }
 
-    /// The memory that the filter is going to take, known before it is built:
+    /// Returns the memory that the filter is going to take, known before it is built:
     /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail or a larger
     /// second level in rare cases; repairs do where a side store takes them, and growth does.
     ///

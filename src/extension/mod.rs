@@ -52,7 +52,7 @@ use scheme::Extending;
 /// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
 /// fingerprint that gets one more bit from the larger table gives back one bit of its extension.
 ///
-/// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
+/// **Deletion by an attacker**: a removed key takes its repairs with it. Anyone who can remove and insert a key that
 /// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
 /// [`BroomFilter`](crate::BroomFilter), whose ghosts remember.
 ///
@@ -129,12 +129,12 @@ impl Place {
 }
 
 impl ExtensionFilter<Xxh3> {
-    /// Asks for a filter; see [`ExtensionFilterBuilder`].
+    /// Returns a builder; see [`ExtensionFilterBuilder`].
     pub fn builder() -> ExtensionFilterBuilder<Xxh3> {
         ExtensionFilterBuilder::new()
     }
 
-    /// A filter for so many keys, with a false-positive rate of 1/256.
+    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
     ///
     /// # Errors
     ///
@@ -164,7 +164,7 @@ impl<H: KeyHasher> ExtensionFilter<H> {
         }
     }
 
-    /// What the filter stands on.
+    /// Returns which table the filter is built on.
     #[must_use]
     pub fn ground(&self) -> Ground {
         match self.on {

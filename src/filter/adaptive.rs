@@ -28,7 +28,7 @@ use super::rebuild;
 /// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it says is
 /// checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and nothing changes.
 pub trait Adaptive: Filter {
-    /// Whether the address of a key is the upper half of its digest, for ever, as [`HashAddressed`] says: for those who ask at
+    /// Whether the address of a key is the upper half of its digest, forever, as [`HashAddressed`] says: for those who ask at
     /// run time, such as a store that keeps an index only for filters that need one.
     const HASH_ADDRESSED: bool = false;
 
@@ -181,7 +181,7 @@ pub trait Adaptive: Filter {
     ///
     /// # Errors
     ///
-    /// [`BuildError::OutOfMemory`] if the memory is not to be had.
+    /// [`BuildError::OutOfMemory`] if the memory is not available.
     fn emptied(&self) -> Result<Self, BuildError>
     where
         Self: Sized;
@@ -224,7 +224,7 @@ pub trait Adaptive: Filter {
     }
 }
 
-/// A filter for which the address of a key is the upper half of its [`Digest`](crate::Digest), for ever: growth, repair,
+/// A filter for which the address of a key is the upper half of its [`Digest`](crate::Digest), forever: growth, repair,
 /// rebuilding and restarts change none.
 ///
 /// For such a filter an index that the *store* keeps, on a column with that number, is remote enough: see

@@ -24,7 +24,7 @@ use super::{Inserter, SMALL};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Insert: Filter {
-    /// [`insert`](Self::insert) for those who have hashed already.
+    /// [`insert`](Self::insert) with a digest that was computed before.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ pub trait Insert: Filter {
     ///
     /// # Errors
     ///
-    /// [`InsertManyError`] without room for all of them. It says how many there was room for: so many from the beginning are
+    /// [`InsertManyError`] without room for all of them. It says how many there was room for: this many from the beginning are
     /// in, and the others are not.
     ///
     /// ```
@@ -133,7 +133,7 @@ pub trait Insert: Filter {
         insert_one_by_one(self, keys)
     }
 
-    /// [`insert_many`](Self::insert_many) for those who have hashed already.
+    /// [`insert_many`](Self::insert_many) with a digest that was computed before.
     ///
     /// # Errors
     ///
@@ -212,7 +212,7 @@ pub struct InsertManyError {
 
 /// A filter without a remote that can remove keys.
 pub trait Remove: Insert {
-    /// [`remove`](Self::remove) for those who have hashed already.
+    /// [`remove`](Self::remove) with a digest that was computed before.
     ///
     /// # Errors
     ///

@@ -51,7 +51,7 @@ pub trait Filter {
     /// settle it, and must return the digest that the place was made of.
     fn contains_at(&self, place: Self::Place, digest: impl FnOnce() -> Digest) -> bool;
 
-    /// How many keys are stored.
+    /// Returns how many keys are stored.
     fn len(&self) -> usize;
 
     /// How many keys fit before the filter is full or has to grow.
@@ -85,14 +85,14 @@ pub trait Filter {
         self.hasher().digest(bytes)
     }
 
-    /// [`contains`](Self::contains) for those who have hashed already: `digest` is what
+    /// [`contains`](Self::contains) with a digest that was computed before: `digest` is what
     /// [`digest`](Self::digest) returns for the key.
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
         self.contains_at(self.place(digest), || digest)
     }
 
-    /// Whether the key may be stored. `false` is certain.
+    /// Returns whether the key may be stored. `false` is certain.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.contains_digest(self.hasher().digest_key(key))

@@ -1,4 +1,4 @@
-//! A filter anew from a scan of the stored keys, in bounded memory.
+//! A filter again from a scan of the stored keys, in bounded memory.
 
 use std::ops::{ControlFlow, RangeInclusive};
 

@@ -24,7 +24,7 @@ impl Decoder<'_> {
         self.header.kind
     }
 
-    /// How many keys are stored.
+    /// Returns how many keys are stored.
     pub(crate) fn len(&self) -> Result<usize, FormatError> {
         in_range("keys stored", self.header.len, 0..=MAX_KEYS)
     }

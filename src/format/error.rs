@@ -129,7 +129,7 @@ pub enum FormatError {
     /// What was read is not a sound filter. Checksums agree, so this was written so: by a bug, or with intent.
     #[error("the file holds no sound filter: {0}; build it anew from its keys")]
     Unsound(#[from] InvariantError),
-    /// The memory is not to be had.
+    /// Allocation failed.
     #[error("{bytes} bytes of memory could not be allocated; open the file on a map instead of reading it")]
     OutOfMemory {
         /// How many bytes were asked for.

@@ -147,7 +147,7 @@ pub struct Header {
     pub seed: Option<Seed>,
     /// A number that belongs to the user.
     pub generation: u64,
-    /// How many keys are stored.
+    /// Returns how many keys are stored.
     pub len: u64,
     /// How many keys fit before the filter is full or has to grow.
     pub capacity: u64,

@@ -148,7 +148,7 @@ impl Source<'_> {
         }
     }
 
-    /// Whether so many bytes can be asked for: the payload has them, as far as its header can be believed.
+    /// Whether this many bytes can be asked for: the payload has them, as far as its header can be believed.
     fn reserve(&self, bytes: u64) -> Result<usize, FormatError> {
         let too_long = FormatError::WrongLength { needed: bytes, left: self.left() };
         if bytes > self.left() {

@@ -21,14 +21,14 @@ pub struct Gathering {
     collected: usize,
 }
 
-/// One find of so many is kept for the end.
+/// One find of this many is kept for the end.
 const KEPT: usize = 8;
 
 /// False positives after which all hash functions of a full filter should be others, per key.
 const TURN: f64 = 0.5;
 
 impl Gathering {
-    /// Plays with the keys of this seed. Collects with at most so many look-ups, and then asks so many times about what shares
+    /// Plays with the keys of this seed. Collects with at most this many look-ups, and then asks this many times about what shares
     /// the collection's traits.
     #[must_use]
     pub fn new(seed: u64, lookups: u64, passes: usize) -> Self {
@@ -47,7 +47,7 @@ impl Gathering {
         self.collected
     }
 
-    /// False positives among fresh keys, up to so many, as long as there are look-ups.
+    /// False positives among fresh keys, up to this many, as long as there are look-ups.
     fn find(&mut self, most: usize, keys: &mut FreshKeys, oracle: &mut dyn Answers) -> Vec<[u8; 8]> {
         let mut found = Vec::new();
         while found.len() < most && self.lookups > 0 {

@@ -20,7 +20,7 @@ pub struct QueryMates {
 
 impl QueryMates {
     /// Plays with the keys of this seed: stores `stored` keys, or as many as there may be, and gathers up to `pool` false positives
-    /// with at most so many look-ups.
+    /// with at most this many look-ups.
     #[must_use]
     pub fn new(seed: u64, stored: usize, pool: usize, lookups: u64) -> Self {
         Self { seed, stored, pool, lookups, reversed: false, strikes: Strikes::default() }

@@ -15,7 +15,7 @@ pub struct LowerBoundRounds {
 
 impl LowerBoundRounds {
     /// Rounds after which an attack on one query set is given up. A filter that never adapts would keep it going
-    /// for ever.
+    /// forever.
     pub const MAX_ROUNDS: usize = 64;
 
     /// Plays with the keys of this seed: the attack of the paper on `sets` query sets, one after the other.

@@ -17,7 +17,7 @@ pub struct SideInference {
 }
 
 impl SideInference {
-    /// Plays with the keys of this seed: in each of so many rounds it looks for so many false positives, replaces all keys, and asks
+    /// Plays with the keys of this seed: in each of this many rounds it looks for this many false positives, replaces all keys, and asks
     /// about what it has found.
     #[must_use]
     pub fn new(seed: u64, rounds: usize, finds: usize) -> Self {

@@ -36,7 +36,7 @@ pub(crate) struct Wishes {
 /// The rates that lines are cut for: above them a line has bits to spare, below them it has too few.
 const RATES: RangeInclusive<f64> = 1.0 / 65_536.0..=1.0 / 80.0;
 
-/// From so many keys on the fixed parts of bins, half a line on average and the second level, do not count.
+/// From this many keys on the fixed parts of bins, half a line on average and the second level, do not count.
 const ENOUGH: usize = 10_000;
 
 /// The ground that a filter gets:

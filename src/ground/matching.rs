@@ -14,7 +14,7 @@ pub(crate) fn pair(keys: usize, items: usize, accepts: impl Fn(usize, usize) -> 
     item_of
 }
 
-/// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Whoever had
+/// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Anyone who had
 /// one before has one then.
 fn augment(
     start: usize,

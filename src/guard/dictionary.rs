@@ -67,7 +67,7 @@ impl<V> MemoryDictionary<V> {
         Self { values: BTreeMap::new() }
     }
 
-    /// How many keys are stored.
+    /// Returns how many keys are stored.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()

@@ -35,7 +35,7 @@ pub enum GuardError<R, D> {
 
 type Errors<R, D> = GuardError<<R as Remote>::Error, <D as Dictionary>::Error>;
 
-/// One unexplained item in so many keys makes the guard build its filter again by itself.
+/// One unexplained item in this many keys makes the guard build its filter again by itself.
 const REBUILD_SHARE: usize = 64;
 
 /// An adaptive filter, its remote and a dictionary, kept in step.
@@ -347,7 +347,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.fault.take()
     }
 
-    /// The filter.
+    /// Builds the filter.
     pub fn filter(&self) -> &F {
         &self.filter
     }
@@ -363,7 +363,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     }
 
     /// The dictionary, to be configured or maintained. A key that is stored there behind the guard's back is rejected like
-    /// any other that the filter does not hold, until the filter is built anew.
+    /// any other that the filter does not hold, until the filter is built again.
     pub fn dictionary_mut(&mut self) -> &mut D {
         &mut self.dictionary
     }
@@ -387,7 +387,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         work(&mut self.filter, &mut Watched { remote, stats, doubts })
     }
 
-    /// The same for work that gives the filter so many keys at most. More are rows that it found and took in: the dictionary may
+    /// The same for work that gives the filter this many keys at most. More are rows that it found and took in: the dictionary may
     /// have none of them.
     fn watched_for<T>(
         &mut self,

@@ -40,7 +40,7 @@ pub enum Change<'k> {
 ///
 /// | filters | address |
 /// |---|---|
-/// | telescoping, extension, cascades ([`HashAddressed`](crate::HashAddressed)) | the upper half of the key's [digest](crate::Digest), for ever |
+/// | telescoping, extension, cascades ([`HashAddressed`](crate::HashAddressed)) | the upper half of the key's [digest](crate::Digest), forever |
 /// | broom filters | the key's number under its present hash function, which one bit tells |
 /// | cuckoo based | the slot, in one of two halves, which a rehash swaps |
 ///

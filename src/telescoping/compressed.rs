@@ -30,7 +30,7 @@ use super::selecting::Selecting;
 /// selectors: a repaired false positive returns with probability ε/2 at each doubling. The
 /// [`ExtensionFilter`](crate::ExtensionFilter) keeps all of them.
 ///
-/// **Deletion by an attacker**: a removed key takes its repairs with it. Whoever can remove and insert a key that
+/// **Deletion by an attacker**: a removed key takes its repairs with it. Anyone who can remove and insert a key that
 /// collides with a query of theirs makes the same false positive again each time; where that is possible, use the
 /// [`BroomFilter`](crate::BroomFilter), whose ghosts remember.
 ///
@@ -69,12 +69,12 @@ pub struct TelescopingFilter<H = Xxh3> {
 crate::filter::debug_by_figures!([H: KeyHasher] TelescopingFilter<H>);
 
 impl TelescopingFilter<Xxh3> {
-    /// Asks for a filter; see [`TelescopingFilterBuilder`].
+    /// Returns a builder; see [`TelescopingFilterBuilder`].
     pub fn builder() -> TelescopingFilterBuilder<Xxh3> {
         TelescopingFilterBuilder { parameters: Parameters::default(), hasher: PhantomData }
     }
 
-    /// A filter for so many keys, with a false-positive rate of 1/256.
+    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl<H: KeyHasher> TelescopingFilter<H> {
     }
 }
 
-/// Asks for a [`TelescopingFilter`].
+/// Builds a [`TelescopingFilter`].
 ///
 /// ```
 /// use besom::{Filter, Overflow, SipHash, TelescopingFilter};
@@ -174,12 +174,12 @@ impl<H: KeyHasher> TelescopingFilterBuilder<H> {
         self
     }
 
-    /// Another hash function.
+    /// Uses another hash function.
     pub fn hasher<G: KeyHasher>(self) -> TelescopingFilterBuilder<G> {
         TelescopingFilterBuilder { parameters: self.parameters, hasher: PhantomData }
     }
 
-    /// The filter.
+    /// Builds the filter.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ fn next_selector<H: KeyHasher>(
     stored: &HashString<'_, H>,
     query: &HashString<'_, H>,
 ) -> Option<u64> {
-    // Keys whose whole digests agree have the same string for ever.
+    // Keys whose whole digests agree have the same string forever.
     if stored.digest() == query.digest() {
         return None;
     }

@@ -32,12 +32,12 @@ pub struct UncompressedTelescopingFilter<H = Xxh3> {
 crate::filter::debug_by_figures!([H: KeyHasher] UncompressedTelescopingFilter<H>);
 
 impl UncompressedTelescopingFilter<Xxh3> {
-    /// Asks for a filter; see [`UncompressedTelescopingFilterBuilder`].
+    /// Returns a builder; see [`UncompressedTelescopingFilterBuilder`].
     pub fn builder() -> UncompressedTelescopingFilterBuilder<Xxh3> {
         UncompressedTelescopingFilterBuilder { parameters: Parameters::default(), hasher: PhantomData }
     }
 
-    /// A filter for so many keys, with a false-positive rate of 1/256.
+    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl UncompressedTelescopingFilter<Xxh3> {
 
 forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 
-/// Asks for an [`UncompressedTelescopingFilter`].
+/// Builds a [`UncompressedTelescopingFilter`].
 ///
 /// ```
 /// use besom::telescoping::UncompressedTelescopingFilter;
@@ -69,12 +69,12 @@ pub struct UncompressedTelescopingFilterBuilder<H = Xxh3> {
 impl<H: KeyHasher> UncompressedTelescopingFilterBuilder<H> {
     common_parameters!(UncompressedTelescopingFilter, coded: false, value_bits: 8);
 
-    /// Another hash function.
+    /// Uses another hash function.
     pub fn hasher<G: KeyHasher>(self) -> UncompressedTelescopingFilterBuilder<G> {
         UncompressedTelescopingFilterBuilder { parameters: self.parameters, hasher: PhantomData }
     }
 
-    /// The filter.
+    /// Builds the filter.
     ///
     /// # Errors
     ///

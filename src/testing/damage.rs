@@ -82,7 +82,7 @@ impl Damage {
         }
     }
 
-    /// A place in so many bytes, in the header as often as not.
+    /// A place in this many bytes, in the header as often as not.
     fn place(&mut self, len: usize) -> usize {
         let len = len as u64;
         let end = if self.random.one_in(2) { len } else { len.min(HEAD) };

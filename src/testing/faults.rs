@@ -55,7 +55,7 @@ impl Fault {
 #[derive(Debug, Clone)]
 pub struct Faults {
     random: Random,
-    /// One access in so many goes wrong; none if 0.
+    /// One access in this many goes wrong; none if 0.
     one_in: u64,
     kinds: Vec<Fault>,
     /// The accesses until this one happens for certain.

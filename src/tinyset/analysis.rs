@@ -142,7 +142,7 @@ pub(crate) fn smallest(
 mod tests {
     use super::*;
 
-    /// Bits per item of the smallest block that holds so many items on average at so many chains and rate.
+    /// Bits per item of the smallest block that holds this many items on average at this many chains and rate.
     fn bits_per_item(items: f64, chains: u32, removal: bool, rate: f64) -> f64 {
         let blocks = 100_000;
         let fits = |&bits: &u32| {

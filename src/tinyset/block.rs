@@ -246,7 +246,7 @@ impl<'a> BlockMut<'a> {
     }
 }
 
-/// The array of a block, built anew from the old one for another number of items.
+/// The array of a block, built again from the old one for another number of items.
 struct Rebuild<'a> {
     /// The old block's words, where its array starts in them, and its layout.
     old: &'a [u64],

@@ -17,7 +17,7 @@ const MIN_RATE: f64 = 1e-15;
 /// The largest rate for which TinySet makes sense.
 const MAX_RATE: f64 = 0.5;
 
-/// Blocks and chains are cut from 64 hash bits; so many blocks leave 24 of them for the chain.
+/// Blocks and chains are cut from 64 hash bits; this many blocks leave 24 of them for the chain.
 const MAX_BLOCKS: usize = 1 << 40;
 
 /// Builds a [`TinySet`].
@@ -79,7 +79,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         self
     }
 
-    /// The largest false-positive rate with `capacity` keys; 1/256 unless given.
+    /// Sets the largest false-positive rate with `capacity` keys; 1/256 unless given.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.rate = Some(rate);
         self
@@ -113,13 +113,13 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         self
     }
 
-    /// The seed of the hash function; from the operating system unless given.
+    /// Sets the seed of the hash function; from the operating system unless given.
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());
         self
     }
 
-    /// Another hash function.
+    /// Uses another hash function.
     pub fn hasher<G: KeyHasher>(self) -> TinySetBuilder<G> {
         TinySetBuilder {
             capacity: self.capacity,
@@ -133,7 +133,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         }
     }
 
-    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
+    /// Returns the memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         Ok(geometry.words(blocks).unwrap_or(usize::MAX).saturating_mul(64))
     }
 
-    /// The filter, empty.
+    /// Builds the empty filter.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         if !(MIN_RATE..=MAX_RATE).contains(&rate) {
             return Err(refused(MIN_RATE));
         }
-        // A block for every hundredth of a key: whoever needs more asks for the impossible.
+        // A block for every hundredth of a key: anyone who needs more asks for the impossible.
         let max = self.capacity.saturating_mul(100).min(MAX_BLOCKS);
         if let Some(dimensions) = smallest(self.geometries(), self.capacity, rate, max) {
             return Ok(dimensions);

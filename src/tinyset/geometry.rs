@@ -28,7 +28,7 @@ pub(crate) struct Geometry {
 }
 
 /// How far the hash bits of a remainder reach. The later bits of a longer one are 0, in blocks and in queries.
-/// So many fit into eight bytes wherever they start in the first.
+/// This many fit into eight bytes wherever they start in the first.
 pub(crate) const REMAINDER_BITS: u32 = 57;
 
 /// The smallest block. The index, a counter and some remainders must fit.
@@ -41,7 +41,7 @@ pub(crate) const MAX_BLOCK_BITS: u32 = 4096;
 pub(crate) const MAX_BLOCK_WORDS: usize = MAX_BLOCK_BITS as usize / 64 + 1;
 
 impl Geometry {
-    /// The block of so many bits and chains; `None` without at least one bit for the array.
+    /// The block of this many bits and chains; `None` without at least one bit for the array.
     pub(crate) fn new(bits: u32, chains: u32, removal: bool) -> Option<Self> {
         let rest = bits.checked_sub(chains)?;
         // The smallest counter that counts to the number of bits it leaves for the array.
@@ -80,7 +80,7 @@ impl Geometry {
         matches!(self.bits, 256 | 512)
     }
 
-    /// The words of so many blocks; `None` if there are too many to count their bits.
+    /// The words of this many blocks; `None` if there are too many to count their bits.
     pub(crate) fn words(&self, blocks: usize) -> Option<usize> {
         Some(blocks.checked_mul(self.bits as usize)?.div_ceil(64))
     }

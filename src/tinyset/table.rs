@@ -30,7 +30,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Empty blocks; `None` if the memory is not to be had.
+    /// Empty blocks; `None` if the memory is not available.
     pub(crate) fn new(geometry: Geometry, blocks: usize) -> Option<Self> {
         let words = AlignedWords::zeroed(geometry.words(blocks)?)?;
         Some(Self::from_words(geometry, words, blocks, 0, 0))

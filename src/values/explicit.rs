@@ -21,7 +21,7 @@ pub(crate) struct ExplicitValues {
 }
 
 impl ExplicitValues {
-    /// Zeros for all slots of `table`; `None` if the memory is not to be had.
+    /// Zeros for all slots of `table`; `None` if the memory is not available.
     pub(crate) fn new(table: &Table) -> Option<Self> {
         Some(Self { values: AlignedWords::zeroed(words_for(table)?)?, adapted: 0, largest: 0 })
     }

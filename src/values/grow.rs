@@ -6,7 +6,7 @@
 //! the same for both (1 in 2): with probability ε/2.
 //!
 //! Values that do not fit into their new block are forgotten under [`Overflow::Reset`](super::Overflow::Reset), as in any
-//! other operation: the keys of the block are at hand, so its remainders are made anew.
+//! other operation: the keys of the block are at hand, so its remainders are made again.
 
 use crate::filter::out_of_memory;
 use crate::ground::Filling;
@@ -39,7 +39,7 @@ struct Repaired<V> {
 }
 
 impl<S: Scheme> FillingTable<S> {
-    /// An empty table of so many slots.
+    /// An empty table of this many slots.
     pub(super) fn new<H: KeyHasher>(core: &Core<S, H>, slots: u64) -> Result<Self, BuildError> {
         let table = core.table.like(slots)?;
         let bytes = table.memory_bits() / 8;

@@ -92,7 +92,7 @@ pub(crate) trait ValueStore: Clone + fmt::Debug {
     /// side store.
     fn store(&mut self, table: &mut Table, block: usize, values: &[Self::Value]) -> bool;
 
-    /// A fresh store of the same kind for another table; `None` if the memory is not to be had.
+    /// A fresh store of the same kind for another table; `None` if the memory is not available.
     fn emptied(&self, table: &Table) -> Option<Self>;
 
     /// What it does with values that do not fit.
@@ -128,7 +128,7 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// Whether the remainder of a slot changes with its value.
     const MOVES_REMAINDER: bool;
 
-    /// The scheme for remainders of so many bits.
+    /// The scheme for remainders of this many bits.
     fn for_remainder(bits: u32) -> Self;
 
     /// The remainder of a slot that holds `key` and has this value.

@@ -40,7 +40,7 @@ impl Parameters {
         Ok((slots, bits))
     }
 
-    /// The memory of the filter with a code for every block, or with so many bits for every slot beside it.
+    /// The memory of the filter with a code for every block, or with this many bits for every slot beside it.
     pub(crate) fn size_in_bits(self, coded: bool, value_bits: usize) -> Result<usize, BuildError> {
         let (slots, bits) = self.shape()?;
         let size = Table::size(slots, bits, if coded { self.code } else { CodeShare::NONE });
@@ -49,7 +49,7 @@ impl Parameters {
     }
 
     /// The filter on a table with or without codes. `make` gets the table and says what goes with it; `None` if
-    /// the memory is not to be had.
+    /// the memory is not available.
     pub(crate) fn build<S: Scheme, H: KeyHasher>(
         self,
         coded: bool,
@@ -65,7 +65,7 @@ impl Parameters {
     }
 }
 
-/// The least code with which fewer than one block in a hundred outgrows it after so many repairs per key; the usual share if
+/// The least code with which fewer than one block in a hundred outgrows it after this many repairs per key; the usual share if
 /// none is enough, for then the side store takes the values. `holds` says by share, ascending, how many repairs per key it
 /// holds so.
 pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
@@ -78,7 +78,7 @@ macro_rules! common_parameters {
     ($filter:ident, coded: $coded:expr, value_bits: $value_bits:expr) => {
         $crate::values::common_parameters!();
 
-        /// The filter of these keys, each of which counts once, or one with room for more if a larger
+        /// Builds the filter of these keys, each of which counts once, or one with room for more if a larger
         /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
         ///
         /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
@@ -102,7 +102,7 @@ macro_rules! common_parameters {
             Ok($filter { core: core.filled(keys, remote)? })
         }
 
-        /// The filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential
+        /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential
         /// pass over the remote, which is only read; two if there are more keys than the capacity and the filter is
         /// [growable](Self::growable). No memory but the filter's.
         ///
@@ -120,7 +120,7 @@ macro_rules! common_parameters {
             Ok($filter { core: $crate::ground::from_sorted(core, remote)? })
         }
 
-        /// The memory that the filter is going to take, known before it is built:
+        /// Returns the memory that the filter is going to take, known before it is built:
         /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
         /// in rare cases; repairs do where a side store takes them, and growth does.
         ///
@@ -132,7 +132,7 @@ macro_rules! common_parameters {
         }
     };
     () => {
-        /// How many keys the filter shall hold. Any number, not only powers of two.
+        /// Sets how many keys the filter holds. Any number, not only powers of two.
         pub fn capacity(mut self, keys: usize) -> Self {
             self.parameters.capacity = keys;
             self
@@ -152,7 +152,7 @@ macro_rules! common_parameters {
             self
         }
 
-        /// The seed of the hash function; the operating system chooses one unless given.
+        /// Sets the seed of the hash function; the operating system chooses one unless given.
         pub fn seed(mut self, seed: impl Into<$crate::Seed>) -> Self {
             self.parameters.seed = Some(seed.into());
             self

@@ -87,7 +87,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         Ok(())
     }
 
-    /// Removes the slot of a run that so many come before.
+    /// Removes the slot of a run that this many come before.
     pub(super) fn remove_slot<R: Remote>(
         &mut self,
         quotient: u64,

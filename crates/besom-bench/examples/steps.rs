@@ -1,4 +1,4 @@
-//! So many operations of one kind on a quotient filter, or on bins, for counting what they execute.
+//! This many operations of one kind on a quotient filter, or on bins, for counting what they execute.
 //!
 //! Under an emulator that logs instructions, or a tool that counts them, the difference between two numbers of operations is
 //! what those cost:
@@ -18,7 +18,7 @@ use besom::{BinFilter, Insert};
 /// Fills the filter to load 0.90.
 const KEYS: u64 = 58_000;
 
-/// So many of them are left for those who count insertions.
+/// This many of them are left for those who count insertions.
 const LAST: u64 = 6_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Fills a filter and does so many operations. How many keys it accepted, or has.
+/// Fills a filter and does this many operations. How many keys it accepted, or has.
 fn steps(mut filter: impl Insert, what: &str, count: u64) -> Result<u64, Box<dyn Error>> {
     let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let filled = if what == "insert" { KEYS - LAST } else { KEYS };

@@ -57,7 +57,7 @@ pub(crate) struct Build {
     /// name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
-    /// Room for so many keys, if more are to come by merging
+    /// Room for this many keys, if more are to come by merging
     #[arg(long, value_name = "N")]
     capacity: Option<usize>,
     /// The seed of the hash function, decimal or after 0x hexadecimal [default: from the operating system]

@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match Cli::parse().verb.run() {
         Ok(ending) => ending.into(),
         Err(failure) => {
-            // Whoever closed the pipe has seen enough.
+            // Anyone who closed the pipe has seen enough.
             if !failure.is_closed_pipe() {
                 eprintln!("besom: {failure}");
             }

@@ -31,7 +31,7 @@ impl Progress {
         Self::new(f64::INFINITY)
     }
 
-    /// So many more are done, of work of which nobody knows how much there is.
+    /// This many more are done, of work of which nobody knows how much there is.
     pub(crate) fn count(&mut self, done: u64) {
         self.advance(done as f64);
     }
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// So many operations of this kind are done with this filter.
+    /// This many operations of this kind are done with this filter.
     pub(crate) fn step(&mut self, what: &str, filter: &str, operations: u64) {
         self.begin_quietly(format!("{what} {filter}"));
         self.advance(operations as f64);

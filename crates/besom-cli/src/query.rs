@@ -168,7 +168,7 @@ impl Query {
                 counts.no += u64::from(!maybe);
                 self.line(key, maybe, out).map_err(Failure::Output)?;
             }
-            // Whoever is to send the next key may be waiting for this answer.
+            // Anyone who is to send the next key may be waiting for this answer.
             if !input.is_ready() {
                 out.flush().map_err(Failure::Output)?;
             }

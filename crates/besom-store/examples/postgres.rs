@@ -37,7 +37,7 @@ const PAGE: i64 = 1_000;
 
 /// The keys of a range of hashes, in order. Every statement is a transaction of its own here, with a fresh snapshot.
 ///
-/// A page at a time: whoever visits the keys may read other ranges over the same connection meanwhile, as a filter does that is
+/// A page at a time: anyone who visits the keys may read other ranges over the same connection meanwhile, as a filter does that is
 /// built from a scan.
 fn in_range(
     client: &RefCell<Client>,

@@ -19,7 +19,7 @@ pub(crate) fn notice(what: &str) {
     let _ = what;
 }
 
-/// The filter was built anew.
+/// The filter was built again.
 pub(crate) fn rebuilt(keys: u64, took: Duration) {
     #[cfg(feature = "tracing")]
     tracing::info!(target: "besom_store", keys, seconds = took.as_secs_f64(), "the filter was built anew");

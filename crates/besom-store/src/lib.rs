@@ -53,3 +53,8 @@ pub use snapshot::SnapshotRefused;
 pub use typed::{Typed, TypedError};
 pub use verify::VerifyError;
 pub use wait::wait;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

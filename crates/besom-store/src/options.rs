@@ -68,7 +68,7 @@ impl Options {
         self
     }
 
-    /// Makes every so many commits durable, also where they are [buffered](Durability::Buffered): an error of the database takes
+    /// Makes one commit in this many durable, also where they are [buffered](Durability::Buffered): an error of the database takes
     /// back less than that.
     #[must_use]
     pub fn durable_every(mut self, commits: NonZeroU64) -> Self {
@@ -92,7 +92,7 @@ impl Options {
         self
     }
 
-    /// Takes snapshots of the filter without being asked: every so many commits, after the filter has grown, and when the store is
+    /// Takes snapshots of the filter without being asked: one commit in this many, after the filter has grown, and when the store is
     /// closed. All but the last are taken in the background. One that fails is told by [`take_fault`](crate::Store::take_fault).
     ///
     /// Without this a store takes snapshots when it is told to. A [`Store`](crate::Store) on an engine of somebody else's takes them

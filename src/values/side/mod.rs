@@ -9,7 +9,7 @@
 //!
 //! An end is counted from the first record on, in units of two bits. So a value is found in one look into the group, the
 //! store spends 24 bits a block beside the values (a sixteenth of a pointer with its length, and an end), and there is
-//! nothing to be tidied up: whoever changes a record writes its group anew, which is about a kilobyte.
+//! nothing to be tidied up: anyone who changes a record writes its group again, which is about a kilobyte.
 
 mod persist;
 mod record;
@@ -87,7 +87,7 @@ impl SideStore {
         Record::new(self.layout, group, RECORDS_AT + UNIT * start, flags)
     }
 
-    /// Makes, changes or removes (`None`) the record of a block, in a table of so many blocks.
+    /// Makes, changes or removes (`None`) the record of a block, in a table of this many blocks.
     pub(crate) fn set(&mut self, block: usize, blocks: usize, entries: Option<&[Entry]>) {
         if entries.is_none() && !self.has(block) {
             return;

@@ -77,7 +77,7 @@ pub(crate) struct Entry {
     pub(crate) slot: u32,
     /// At least 1; below 2^16, of strings at most 62.
     pub(crate) number: u32,
-    /// So many bits; 0 in stores without strings.
+    /// This many bits; 0 in stores without strings.
     pub(crate) bits: u64,
 }
 
@@ -242,7 +242,7 @@ impl<'g> Record<'g> {
     }
 }
 
-/// The place, counted from `at`, of the one that has so many ones before it; somewhere behind all words if there is none.
+/// The place, counted from `at`, of the one that has this many ones before it; somewhere behind all words if there is none.
 #[inline]
 fn nth_one(words: &[u64], at: usize, mut ones: u32) -> u32 {
     let mut skipped = 0;

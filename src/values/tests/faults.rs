@@ -43,7 +43,7 @@ struct Tormented<F> {
     remote: FaultyRemote,
     /// Keys that were inserted without an error, and not removed.
     stored: HashSet<u64>,
-    /// Keys whose last write failed: the remote has them or not. Whoever stands in front of the filter answers "maybe" for them.
+    /// Keys whose last write failed: the remote has them or not. Anyone who stands in front of the filter answers "maybe" for them.
     doubts: HashSet<u64>,
     random: Random,
     counts: Counts,

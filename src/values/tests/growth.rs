@@ -12,7 +12,7 @@ fn accepts<F: Tested<Hasher = Xxh3>>(core: &F, number: u64) -> bool {
     core.contains(&key(number))
 }
 
-/// Fills a filter and adapts it to so many strangers.
+/// Fills a filter and adapts it to this many strangers.
 fn fill_and_adapt<F: Tested<Hasher = Xxh3>, R: Remote>(core: &mut F, remote: &mut R, strangers: u64) {
     let n = core.capacity() as u64;
     (0..n).for_each(|number| assert!(core.insert(&key(number), remote).unwrap()));

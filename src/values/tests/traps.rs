@@ -220,7 +220,7 @@ fn a_run_over_many_blocks_and_over_the_end_of_the_table() {
             one_long_run(explicit_core(parameters(950, 6, 0.95, overflow, 9)), hi);
         }
     }
-    // Eight times what a bin holds; so many items of a bin have no place in its record.
+    // Eight times what a bin holds; this many items of a bin have no place in its record.
     for hi in [0, 0x80 << 56, 0xff << 56] {
         one_long_run(extension_bins(parameters(950, 6, 0.95, Overflow::Spill, 9)), hi);
     }

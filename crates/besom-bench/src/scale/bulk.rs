@@ -168,7 +168,7 @@ fn inserting<F: Insert>(
     )
 }
 
-/// So many threads.
+/// Returns a pool of this many threads.
 fn threads(threads: usize) -> Result<ThreadPool, Box<dyn Error>> {
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }

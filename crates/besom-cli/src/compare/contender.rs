@@ -50,7 +50,7 @@ pub(crate) trait Contender {
 /// How much space every filter gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Space {
-    /// At most so many bits a key.
+    /// At most this many bits a key.
     BitsPerKey(f64),
     /// As much as it needs for this false-positive rate.
     Rate(f64),
@@ -241,7 +241,7 @@ impl Entry {
         }
     }
 
-    /// The most precise filter of at most so many bits a key, or the coarsest one if all are larger: found by halving, since
+    /// The most precise filter of at most this many bits a key, or the coarsest one if all are larger: found by halving, since
     /// the smaller the rate, the larger the filter.
     fn in_space(&self, plan: &Plan<'_>, bits: f64) -> Outcome<(Built, f64)> {
         if let Some(rate) = self.only_rate {

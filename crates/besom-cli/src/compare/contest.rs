@@ -18,7 +18,7 @@ const MOST: usize = 9;
 /// How long it may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// So many seeds, however long it takes.
+    /// This many seeds, however long it takes.
     pub(super) seeds: Option<usize>,
     /// When the last of them should be done, if their number is open.
     pub(super) end: Instant,

@@ -256,7 +256,7 @@ impl Compare {
     }
 
     fn show(&self, report: &Report<'_>) -> Outcome<()> {
-        // Whoever was interrupted has not seen everything, and concludes nothing.
+        // Anyone who was interrupted has not seen everything, and concludes nothing.
         let verdict =
             verdict::judge(report.rows, report.plan, report.plan.training.stream).filter(|_| report.complete);
         if let Some(path) = &self.report {

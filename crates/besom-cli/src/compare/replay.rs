@@ -47,7 +47,7 @@ pub(crate) struct Run {
     pub(crate) time: Duration,
     /// Queries a second of the filter alone.
     pub(crate) filter_speed: f64,
-    /// Useless look-ups up to so many queries.
+    /// Useless look-ups up to this many queries.
     pub(crate) useless: Vec<(u64, u64)>,
     pub(crate) attack: Attack,
 }

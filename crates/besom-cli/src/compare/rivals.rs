@@ -10,7 +10,7 @@ use super::contender::{Contender, Ours, Plan, Refused, Space};
 
 type Built = Result<Box<dyn Contender>, Refused>;
 
-/// The rate of a Bloom filter of so many bits a key.
+/// The rate of a Bloom filter of this many bits a key.
 pub(super) fn rate_of_bits(bits: f64) -> f64 {
     0.5_f64.powf(bits * std::f64::consts::LN_2)
 }

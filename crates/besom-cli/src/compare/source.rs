@@ -25,7 +25,7 @@ pub(super) struct Source {
     pub(super) title: String,
 }
 
-/// One query in so many is for those who want to know what is asked before they are built.
+/// One query in this many is for those who want to know what is asked before they are built.
 pub(super) const SAMPLED_IN: u64 = 10;
 
 impl Source {

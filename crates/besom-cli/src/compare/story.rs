@@ -21,7 +21,7 @@ pub(super) const PACKAGES: usize = 1_000_000;
 const STRANGERS: u64 = 400_000;
 /// How unevenly they are asked for.
 const EXPONENT: f64 = 1.0;
-/// One query in so many is for a package that is there: a cache in front answers the others.
+/// One query in this many is for a package that is there: a cache in front answers the others.
 const KNOWN_IN: u64 = 200;
 
 const FIRST: [&str; 32] = [
@@ -85,7 +85,7 @@ fn misspell(name: &mut Vec<u8>, random: &mut Random) {
 pub(crate) enum Story {
     /// A package registry behind a cache.
     Registry,
-    /// A million numbers are stored, and absent ones are asked for: so many, by Zipf's law with this exponent. 0 is uniform.
+    /// A million numbers are stored, and absent ones are asked for: this many, by Zipf's law with this exponent. 0 is uniform.
     Law { universe: u64, exponent: f64 },
 }
 
@@ -108,7 +108,7 @@ impl FromStr for Story {
     }
 }
 
-/// The story, with so many queries.
+/// The story, with this many queries.
 pub(super) fn tell(
     story: Story,
     queries: u64,

@@ -71,7 +71,7 @@ struct Plain<A> {
 }
 
 impl<A> Plain<A> {
-    /// With a Bloom filter of so many bits, or with none.
+    /// With a Bloom filter of this many bits, or with none.
     fn new(engine: A, bloom: Option<usize>, keys: u64) -> Self {
         let bloom = bloom
             .map(|bits| fastbloom::BloomFilter::with_num_bits(bits).seed(&1).expected_items(keys as usize));

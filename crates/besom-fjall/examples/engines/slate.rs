@@ -59,7 +59,7 @@ pub(crate) fn rows(folder: &Path, keys: u64, value: &[u8]) -> Result<(), Failure
         measure(&format!("slatedb {layout:?}"), &mut guarded, keys, value)?;
         bits = guarded.filter_bits();
         wait(guarded.0.flush())?;
-        // No snapshot: whoever opens it builds the filter.
+        // No snapshot: anyone who opens it builds the filter.
         drop(guarded);
         let start = Instant::now();
         let store = open()?;

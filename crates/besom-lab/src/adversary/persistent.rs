@@ -3,7 +3,7 @@
 use besom::game::{Adversary, Answers, FreshKeys, Rules};
 
 /// Asks about a fresh key several times in a row; one that gets through every time has collided with a stored key
-/// in every state that this can be in, and will do so for ever.
+/// in every state that this can be in, and will do so forever.
 ///
 /// A stored key of a cyclic filter has 2^s states (Theorem 9), one of a swapping filter b (Theorem 10). A key
 /// collides in all of them with probability ε^states, so the attack takes about states/ε^states look-ups: it is

@@ -17,7 +17,7 @@ const OVERFLOW: f64 = 0.0049;
 
 /// A Bloom filter in blocks of 32 bytes, one of them per key.
 ///
-/// *Balanced*, a block takes only so many keys; later ones go to an exact overflow list, which the paper keeps in a
+/// *Balanced*, a block takes only this many keys; later ones go to an exact overflow list, which the paper keeps in a
 /// memory of its own and does not count. This is the paper's scheme of a single choice. *Blocked*, it takes them all.
 ///
 /// ```
@@ -59,7 +59,7 @@ impl BalancedBloomFilter {
         Self { balance, ..Self::new(keys, blocks, (BLOCK, width), probes, seed) }
     }
 
-    /// A filter that is only blocked, with as many probes as an ordinary Bloom filter of so many bits for each key.
+    /// A filter that is only blocked, with as many probes as an ordinary Bloom filter of this many bits for each key.
     #[must_use]
     pub fn blocked(keys: usize, bits_per_key: f64, seed: u64) -> Self {
         let (blocks, _) = layout(keys, bits_per_key);
@@ -149,7 +149,7 @@ impl Insert for BalancedBloomFilter {
     }
 }
 
-/// The probes of an ordinary Bloom filter of so many bits a key.
+/// The probes of an ordinary Bloom filter of this many bits a key.
 fn usual_probes(bits_per_key: f64) -> u32 {
     (bits_per_key * std::f64::consts::LN_2).round().max(1.0) as u32
 }

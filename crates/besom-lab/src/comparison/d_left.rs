@@ -12,7 +12,7 @@ const SUBTABLES: usize = 4;
 const CELLS: usize = 8;
 const LOAD: usize = 6;
 
-/// A cell counts to three; one that is full stays so for ever. 0 is an empty cell.
+/// A cell counts to three; one that is full stays so forever. 0 is an empty cell.
 const COUNTER_BITS: u32 = 2;
 const FULL: u32 = (1 << COUNTER_BITS) - 1;
 

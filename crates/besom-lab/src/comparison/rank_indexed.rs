@@ -66,7 +66,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The smallest for so many keys and slots of so many bits: λ = 1 item a chain, as the paper has it.
+    /// The smallest for this many keys and slots of this many bits: λ = 1 item a chain, as the paper has it.
     fn smallest(keys: usize, slot_bits: u32) -> Self {
         let bins = keys.div_ceil(CHAINS).max(1);
         let load = keys as f64 / bins as f64;
@@ -118,14 +118,14 @@ impl RankIndexedFilter {
         Self::new(keys, remainder_bits, true, seed)
     }
 
-    /// About how many bits a key takes with remainders of so many bits.
+    /// About how many bits a key takes with remainders of this many bits.
     #[must_use]
     pub fn bits_per_key(remainder_bits: f64, counting: bool) -> f64 {
         let counter = if counting { f64::from(COUNTER_BITS) } else { 0.0 };
         SLOTS_PER_KEY * (remainder_bits + 1.0 + counter) + POINTERS + 1.0
     }
 
-    /// The longest remainders in about so many bits a key.
+    /// The longest remainders in about this many bits a key.
     #[must_use]
     pub fn remainder_bits(bits_per_key: f64, counting: bool) -> u32 {
         (1..=24).rev().find(|&bits| Self::bits_per_key(bits.into(), counting) <= bits_per_key).unwrap_or(1)

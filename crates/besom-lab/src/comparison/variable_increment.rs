@@ -9,7 +9,7 @@ use super::{Packed, answer_alike, ensure, probes, stats};
 /// Increments are L, L + 1, …, 2L − 1: any two of them sum to more than any one.
 const L: u32 = 4;
 
-/// The bits of a counter. One that is full stays so for ever.
+/// The bits of a counter. One that is full stays so forever.
 const WIDTH: u32 = 6;
 const FULL: u32 = (1 << WIDTH) - 1;
 
@@ -59,7 +59,7 @@ impl VariableIncrementFilter {
         })
     }
 
-    /// Changes every counter of a key that is not full for ever.
+    /// Changes every counter of a key that is not full forever.
     fn change(&mut self, digest: Digest, change: impl Fn(u32, u32) -> u32) {
         let increments: Vec<(usize, u32)> = self.increments(digest).collect();
         for (place, increment) in increments {
@@ -123,7 +123,7 @@ impl Remove for VariableIncrementFilter {
     }
 }
 
-/// The probability that a counter with so many increments on average does not exclude a key.
+/// The probability that a counter with this many increments on average does not exclude a key.
 fn passing(load: f64) -> f64 {
     let l = f64::from(L);
     // Excluding: no increment; one that is not the key's own; two that leave a rest between 0 and L.

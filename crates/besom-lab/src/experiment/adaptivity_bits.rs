@@ -18,7 +18,7 @@ fn keys(setting: &Setting) -> usize {
     setting.pick(1 << 12, 1 << 16)
 }
 
-/// Filters whose fingerprints grow have ever fewer false positives: nobody waits for the twentieth per key for ever.
+/// Filters whose fingerprints grow have ever fewer false positives: nobody waits for the twentieth per key forever.
 fn most_queries(setting: &Setting) -> u64 {
     (20.0 * keys(setting) as f64 / 0.5_f64.powi(EXPONENT) * 32.0) as u64
 }

@@ -24,7 +24,7 @@ const LOAD: f64 = 0.95;
 const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 26.0)];
 const KINDS: [Kind; 3] = [Kind::Telescoping, Kind::Extension, Kind::OnBins];
 
-/// How lines are cut that meet the rate of remainders of so many bits: slots of a bin, and planes of a tag.
+/// How lines are cut that meet the rate of remainders of this many bits: slots of a bin, and planes of a tag.
 const LINES: [(u32, [u32; 2]); 4] = [(4, [53, 0]), (8, [49, 0]), (12, [34, 4]), (16, [27, 7])];
 
 /// The digest's lower half begins with a byte for the class and one for the tag.

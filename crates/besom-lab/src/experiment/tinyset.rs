@@ -35,7 +35,7 @@ impl Contender {
         Self::Items { items: items as f64, chains: items, removal: false }
     }
 
-    /// The filter for so many keys with about so many bits for each.
+    /// The filter for this many keys with about this many bits for each.
     pub(super) fn build(self, keys: usize, bits_per_key: f64, seed: u64) -> Result<Subject, TaskError> {
         Ok(Subject::new(match self {
             Self::Items { .. } | Self::Block { .. } => {

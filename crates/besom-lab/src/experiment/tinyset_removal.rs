@@ -21,7 +21,7 @@ const ITEMS_PER_BLOCK: f64 = 44.0;
 /// Where the places are counted: removals per stored item.
 const STOPS: [f64; 8] = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 7.0, 10.0];
 
-/// What the paper says: after so many removals per item, so many held places per item.
+/// What the paper says: after this many removals per item, this many held places per item.
 const PAPER: [(f64, f64); 3] = [(0.5, 0.11), (1.0, 0.16), (10.0, 0.35)];
 
 /// Which item goes.

@@ -43,7 +43,7 @@ fn fill(
             black_box(&mut filter).insert(key)?;
         }
         let inserting = start.elapsed().as_secs_f64();
-        // Every so many of the keys that are there, so that none is asked for just after it was inserted.
+        // One in this many of the keys that are there, so that none is asked for just after it was inserted.
         let start = Instant::now();
         let asked = keys[..(number + 1) * step].iter().step_by(number + 1);
         let found = asked.filter(|key| filter.contains(black_box(*key))).count();

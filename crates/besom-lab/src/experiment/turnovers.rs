@@ -16,7 +16,7 @@ use crate::report::{Axis, Claim, Column, Line, Plot, Section, Table, compact};
 pub(super) struct Turnovers;
 
 const TURNOVERS: usize = 100;
-/// After so many the number of keys doubles, and with it the filter.
+/// After this many the number of keys doubles, and with it the filter.
 const DOUBLINGS: [usize; 2] = [30, 60];
 /// Steady from here on after each doubling: repairs come and go with their keys.
 const SETTLED: usize = 8;

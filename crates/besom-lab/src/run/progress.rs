@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Nothing done yet of so many tasks of so much cost together. Shown if that is `wanted` and there is a terminal.
+    /// Nothing done yet of this many tasks of so much cost together. Shown if that is `wanted` and there is a terminal.
     #[must_use]
     pub fn new(tasks: usize, cost: f64, wanted: bool) -> Self {
         let shown = wanted && io::stderr().is_terminal();

@@ -111,7 +111,7 @@ pub enum SubjectError {
     /// The filter could not be built.
     #[error("{name}: {source}")]
     Build {
-        /// The filter.
+        /// Builds the filter.
         name: &'static str,
         /// What its builder says.
         source: BuildError,

@@ -110,7 +110,7 @@ impl Trial {
         self.stored.contains(key)
     }
 
-    /// How many keys are stored.
+    /// Returns how many keys are stored.
     #[must_use]
     pub fn len(&self) -> usize {
         self.stored.len()
@@ -128,7 +128,7 @@ impl Trial {
         self.counts
     }
 
-    /// Starts counting anew, and returns what was counted.
+    /// Starts counting again, and returns what was counted.
     pub fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
     }

@@ -2,7 +2,7 @@
 
 use crate::random::{Random, mix};
 
-/// A drifting set of live keys. Each has a life of so many emissions; it comes rarely at first, at every step of
+/// A drifting set of live keys. Each has a life of this many emissions; it comes rarely at first, at every step of
 /// the ring when 29% of its life is over, and rarely again at the end, when a new key takes its place.
 ///
 /// ```

@@ -194,7 +194,7 @@ mod tests {
         packets
     }
 
-    /// A capture of Ethernet packets, each cut to so many bytes.
+    /// A capture of Ethernet packets, each cut to this many bytes.
     fn pcap(cut: usize) -> Vec<u8> {
         let cut = |packet: &Vec<u8>| packet[..packet.len().min(cut)].to_vec();
         pcap_of(Linktype::ETHERNET, &packets().iter().map(cut).collect::<Vec<_>>())

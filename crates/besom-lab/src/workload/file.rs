@@ -126,7 +126,7 @@ fn stream(
         if UTF_16.iter().any(|mark| head.starts_with(mark)) {
             return Err(WorkloadError::Utf16);
         }
-        // Whoever says that these are lines may mean it.
+        // Anyone who says that these are lines may mean it.
         if head.contains(&0) && !(given && format == Format::Lines) {
             return Err(WorkloadError::Binary);
         }

@@ -6,7 +6,7 @@
 //! | stream | what it is like |
 //! |---|---|
 //! | [`Uniform`] | fresh keys, none ever twice |
-//! | [`Repeated`] | one key for ever |
+//! | [`Repeated`] | one key forever |
 //! | [`Zipf`] | independent draws, rank i in proportion to i^-s |
 //! | [`PowerLaw`] | the biased power law of the Firehose benchmark |
 //! | [`ActiveSet`] | the drifting active set of the Firehose benchmark: keys come into fashion and go out of it |

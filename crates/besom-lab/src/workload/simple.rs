@@ -35,7 +35,7 @@ impl Iterator for Uniform {
     }
 }
 
-/// One key for ever.
+/// One key forever.
 #[derive(Debug, Clone)]
 pub struct Repeated(pub u64);
 

@@ -110,7 +110,7 @@ impl RedbStoreBuilder {
         self
     }
 
-    /// Opens the store. `make` makes a filter for at least so many keys with the seed that it is given, when none could be loaded.
+    /// Opens the store. `make` makes a filter for at least this many keys with the seed that it is given, when none could be loaded.
     ///
     /// A new store is made beside its file, as `….new-` and two numbers, and put into its place when it is whole. What a killed
     /// process leaves behind there goes with the next opening.

@@ -87,14 +87,14 @@ impl<F: StoreFilter> RedbStore<F> {
         Self { store, background }
     }
 
-    /// The store on any engine that this is, for whoever awaits, or writes for all engines.
+    /// The store on any engine that this is, for those who awaits, or writes for all engines.
     pub fn as_store(&self) -> &Store<F, Redb> {
         &self.store
     }
 
     /// Opens a store, or makes one if there is no file; see [`builder`](RedbStore::builder) for what else can be chosen.
     ///
-    /// `make` makes a filter for at least so many keys with the seed that it is given. It is called when the store has no filter
+    /// `make` makes a filter for at least this many keys with the seed that it is given. It is called when the store has no filter
     /// that could be loaded.
     ///
     /// # Errors

@@ -62,7 +62,7 @@ pub(crate) type Boxed<'s, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send +
 
 pub(crate) type Outcome<T, E> = Result<T, StoreError<<E as Engine>::Error>>;
 
-/// Makes a filter for at least so many keys, with this seed.
+/// Makes a filter for at least this many keys, with this seed.
 pub(crate) type Maker<F> = Arc<dyn Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync>;
 
 /// Hears how far a building is.
@@ -116,7 +116,7 @@ pub struct Store<F, E: Engine> {
     snapshots: Automatic,
 }
 
-/// What belongs to whoever writes.
+/// What belongs to anyone who writes.
 #[derive(Debug)]
 pub(crate) struct Writer {
     /// The last commit that is known to have been made.
@@ -197,7 +197,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         self.repair_waiting(1).await;
     }
 
-    /// The value of a key, for whoever holds the writer.
+    /// The value of a key, for those who holds the writer.
     pub(crate) async fn get_as_writer(&self, key: &[u8]) -> Outcome<Option<E::Value>, E> {
         let Some(digest) = self.ask(key)? else { return Ok(None) };
         let found = self.look_up(key, digest).await?;

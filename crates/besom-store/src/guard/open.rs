@@ -28,7 +28,7 @@ pub(crate) trait Snapshots<F> {
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Opens the store that is in a database, or makes one of an empty database.
     ///
-    /// `make` makes a filter for at least so many keys, with the seed that it is given: rows are in the order of hashes, so the
+    /// `make` makes a filter for at least this many keys, with the seed that it is given: rows are in the order of hashes, so the
     /// seed of a store stays. It is called when there is no snapshot of the filter.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::error::of_filter;
 use crate::record::{self, Entry, Position};
 use crate::wait::all;
 
-/// One key in doubt among so many makes the store build its filter again rather than settle every home.
+/// One key in doubt among this many makes the store build its filter again rather than settle every home.
 const REBUILD_SHARE: usize = 16;
 
 /// Homes that are settled one by one in any case, and keys that may be in doubt because they were written unread.
@@ -136,7 +136,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok(())
     }
 
-    /// There are so many keys.
+    /// There are this many keys.
     pub(super) fn count(&self, writer: &mut Writer, keys: u64) {
         (writer.keys, writer.uncounted) = (keys, false);
         self.keys.store(keys, Ordering::Release);

@@ -80,7 +80,7 @@ impl<F: Adaptive> State<F> {
 /// When which part of the store was changed.
 ///
 /// What is read without a lock is good if nothing that it covers has changed since. A write is *active* from before it begins
-/// until database and filter both have it. Whoever reads takes a stamp first: every write that ended before is in what is
+/// until database and filter both have it. Anyone who reads takes a stamp first: every write that ended before is in what is
 /// read then.
 #[derive(Debug, Default)]
 pub(super) struct Changes {

@@ -209,7 +209,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok(looked)
     }
 
-    /// Makes changes in one commit, for whoever holds the writer and knows what the keys have. There is a commit in any case.
+    /// Makes changes in one commit, for those who holds the writer and knows what the keys have. There is a commit in any case.
     pub(crate) async fn write_known(
         &self,
         writer: &mut Writer,
@@ -542,7 +542,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok(receipt)
     }
 
-    /// Every so many commits, or after some time, one is durable, if that was asked for.
+    /// One commit in this many, or one after some time, is durable, if that was asked for.
     fn durability_of(&self, writer: &Writer, asked: Durability) -> Durability {
         let due =
             writer.buffered + 1 >= self.durable_every || writer.durable_at.elapsed() >= self.durable_within;

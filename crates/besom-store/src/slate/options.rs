@@ -32,7 +32,7 @@ const RETRIES: u32 = 10;
 
 impl SlateOptions {
     /// SlateDB's settings, with room for the tables that snapshots add at level 0, and a bound on how often a request to the
-    /// bucket is repeated: SlateDB alone repeats it for ever, and whoever waits for it waits for ever.
+    /// bucket is repeated: SlateDB alone repeats it forever, and anyone who waits for it waits forever.
     #[must_use]
     pub fn new() -> Self {
         // Every snapshot adds a table. With the 8 of the default writers were seen to wait for seconds.

@@ -137,7 +137,7 @@ pub struct Published {
     pub bytes: usize,
 }
 
-/// What belongs to whoever publishes.
+/// What belongs to anyone who publishes.
 #[derive(Debug, Default)]
 pub(super) struct Publisher {
     serial: u64,

@@ -75,7 +75,7 @@ impl<F: StoreFilter> std::fmt::Debug for SlateStore<F> {
 impl<F: StoreFilter> SlateStore<F> {
     /// Opens the database at this path of the bucket, or creates it, and becomes its writer.
     ///
-    /// `make` makes a filter for at least so many keys with the seed that it is given. It is used if there is no snapshot of a
+    /// `make` makes a filter for at least this many keys with the seed that it is given. It is used if there is no snapshot of a
     /// state that the database has been in lately; then all keys are read.
     ///
     /// # Errors

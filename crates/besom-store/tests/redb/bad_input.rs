@@ -14,7 +14,7 @@ fn make(keys: usize, _: Seed) -> Result<TelescopingFilter, BuildError> {
     TelescopingFilter::builder().capacity(keys.max(200)).seed(1_u64).growable().build()
 }
 
-/// A store of so many keys, with a snapshot, closed.
+/// A store of this many keys, with a snapshot, closed.
 fn filled(path: &Path, keys: u64) -> Model {
     let store = RedbStore::open(path, make).unwrap();
     let model: Model = (0..keys).map(|number| (key(number), number.to_le_bytes().to_vec())).collect();
@@ -347,7 +347,7 @@ fn a_read_only_store_is_refused() {
     let model = filled(&path, 5);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     match RedbStore::open(&path, make) {
-        // Whoever runs this as root is not refused.
+        // Anyone who runs this as root is not refused.
         Ok(store) => check(&store, &model),
         Err(error) => assert!(error.to_string().contains("make it writable"), "{error}"),
     }

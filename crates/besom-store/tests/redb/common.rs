@@ -32,7 +32,7 @@ impl Drop for Directory {
     }
 }
 
-/// A key of a few bytes, out of so many.
+/// A key of a few bytes, out of this many.
 pub(crate) fn key(number: u64) -> Vec<u8> {
     let mut key = format!("key {number}").into_bytes();
     key.truncate(4 + number as usize % 9);

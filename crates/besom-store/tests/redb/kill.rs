@@ -63,7 +63,7 @@ fn adopting_child() {
     RedbStore::builder().adopt(path, ROWS, make).unwrap();
 }
 
-/// Whoever adopts a table is killed again and again, and the next one goes on where it stopped.
+/// Anyone who adopts a table is killed again and again, and the next one goes on where it stopped.
 #[test]
 fn an_adoption_that_is_killed_goes_on() {
     let (mut random, mut killed, mut halves) = (Random::new(5), 0, 0);

@@ -88,7 +88,7 @@ fn a_transaction_that_does_not_fit_leaves_nothing_behind() {
     check(&store, &Model::from([(b"one".to_vec(), b"fits".to_vec())]));
 }
 
-/// A database with a table of so many rows.
+/// A database with a table of this many rows.
 pub(crate) fn with_table(path: &std::path::Path, rows: u64) -> Model {
     let model: Model = (0..rows).map(|number| (key(number), number.to_le_bytes().to_vec())).collect();
     let database = Database::create(path).unwrap();

@@ -242,7 +242,7 @@ fn possible(mut model: Model, lines: &[String]) -> Vec<Model> {
     possible
 }
 
-/// Kills so many children that live with a store at this path.
+/// Kills this many children that live with a store at this path.
 pub(crate) fn kill_often<P: Place>(kind: u64, path: &Path, kills: u64) {
     let (mut random, mut inquest, mut writes) = (Random::new(kind), Inquest::default(), 0);
     for round in 0..kills {

@@ -17,7 +17,7 @@ use besom_store::slate::slatedb::object_store::{
 };
 use futures_util::stream::BoxStream;
 
-/// Requests that fail before or after they have acted, one in so many.
+/// Requests that fail before or after they have acted, one in this many.
 #[derive(Debug)]
 struct Faults {
     random: Random,

@@ -38,7 +38,7 @@ struct Tally {
     slowest: Duration,
 }
 
-/// Waits, but not for ever.
+/// Waits, but not forever.
 async fn bounded<T>(tally: &mut Tally, what: &str, future: impl Future<Output = T>) -> T {
     let start = Instant::now();
     let done = tokio::time::timeout(BOUND, future).await;

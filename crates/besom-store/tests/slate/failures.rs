@@ -140,7 +140,7 @@ fn an_old_writer_is_fenced_and_spoils_nothing() {
     });
 }
 
-/// Polls a future so many times at most, with time for others in between, and drops it.
+/// Polls a future this many times at most, with time for others in between, and drops it.
 pub(crate) async fn some_polls(polls: u64, future: impl Future) {
     let mut future = std::pin::pin!(future);
     for _ in 0..polls {
@@ -172,7 +172,7 @@ fn futures_that_are_dropped_half_way_leave_no_key_outside() {
     });
 }
 
-/// Before, a bucket that failed was asked for ever, and with a bound the store stayed dead when it was back.
+/// Before, a bucket that failed was asked forever, and with a bound the store stayed dead when it was back.
 #[test]
 fn a_bucket_that_is_away_is_reported_and_the_store_comes_back_with_it() {
     run(async {

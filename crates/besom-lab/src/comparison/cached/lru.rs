@@ -9,7 +9,7 @@ use schnellru::{ByMemoryUsage, LruMap};
 use super::Memory;
 use crate::random::mix;
 
-/// The least recently used cache of `schnellru`, of keyed 64-bit hashes, within so many bytes.
+/// The least recently used cache of `schnellru`, of keyed 64-bit hashes, within this many bytes.
 ///
 /// Of the maintained caches that were measured (`quick_cache` 51 to 123 bytes an entry, `lru` 52 to 70, `hashlink` 39 to 49,
 /// `schnellru` 20 to 39 within a budget of bytes) it holds the most entries. Hashes stand for keys, which makes entries small at the price
@@ -66,7 +66,7 @@ impl Lru {
         17 * (1 << log2) + 16
     }
 
-    /// The sizes that the table can have within so many bytes, the smallest first.
+    /// The sizes that the table can have within this many bytes, the smallest first.
     pub fn sizes(most: usize) -> impl Iterator<Item = usize> {
         (4..32).map(Self::bytes).take_while(move |&bytes| bytes <= most)
     }
@@ -91,7 +91,7 @@ impl Lru {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes for the cache, of `bits` for a Bloom filter of so many keys and its cache, with which this very stream of absent queries
+    /// The bytes for the cache, of `bits` for a Bloom filter of this many keys and its cache, with which this very stream of absent queries
     /// has the fewest useless reads. `stream` has a hash of each query; 0 means no cache at all.
     ///
     /// The filter is simulated: a query is a false positive if its hash says so, with the rate that the bits left to the filter
@@ -116,15 +116,15 @@ impl Lru {
 /// How often a simulated filter is drawn for each split.
 const DRAWS: u64 = 4;
 
-/// Hashes below this are accepted by a Bloom filter in what a cache of so many bytes leaves.
+/// Hashes below this are accepted by a Bloom filter in what a cache of this many bytes leaves.
 fn threshold(keys: usize, bits: f64, bytes: usize) -> u64 {
     let left = (bits - 8.0 * bytes as f64) / keys.max(1) as f64;
-    // The rate of a Bloom filter of so many bits a key.
+    // The rate of a Bloom filter of this many bits a key.
     let rate = 0.5_f64.powf(left * std::f64::consts::LN_2);
     (rate * 2_f64.powi(64)) as u64
 }
 
-/// The useless reads of a simulated filter with a cache of so many bytes.
+/// The useless reads of a simulated filter with a cache of this many bytes.
 fn useless_reads(stream: &[u64], draw: u64, threshold: u64, bytes: usize) -> u64 {
     let mut cache: Map = LruMap::with_memory_budget_and_hasher(bytes, Hashed(0));
     let mut reads = 0;

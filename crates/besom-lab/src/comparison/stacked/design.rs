@@ -18,7 +18,7 @@ const INNER: std::ops::RangeInclusive<u32> = 2..=24;
 const FIRST: std::ops::Range<u32> = 8..240;
 
 impl Design {
-    /// The design with the fewest expected false positives for so many keys within so many bits. `shares` says which share of the
+    /// The design with the fewest expected false positives for this many keys within this many bits. `shares` says which share of the
     /// queries to come the most frequent k negatives will make up, for several k.
     #[must_use]
     pub fn fit(keys: usize, bits: f64, shares: &[(usize, f64)]) -> Self {
@@ -61,7 +61,7 @@ impl Design {
         Some(at(good))
     }
 
-    /// The expected bits of all layers for so many keys.
+    /// The expected bits of all layers for this many keys.
     #[must_use]
     pub fn bits(&self, keys: usize) -> f64 {
         let mut reaching = [keys as f64, self.known as f64];
@@ -90,7 +90,7 @@ impl Design {
     }
 }
 
-/// The bits of a Bloom filter for so many keys, of which there may be a fraction.
+/// The bits of a Bloom filter for this many keys, of which there may be a fraction.
 fn layer_bits(keys: f64, rate: f64) -> f64 {
     let whole = keys.ceil().max(1.0);
     let builder = BloomFilter::builder().capacity(whole as usize).false_positive_rate(rate);

@@ -45,7 +45,7 @@ pub struct StackedFilter {
 }
 
 impl StackedFilter {
-    /// A filter for that many keys within so many bits, which knows the negatives of a sample as far as that is of use.
+    /// A filter for that many keys within this many bits, which knows the negatives of a sample as far as that is of use.
     ///
     /// # Errors
     ///

@@ -104,13 +104,13 @@ impl Cut {
         self.home + self.behind
     }
 
-    /// The bits in which a stranger must agree with a key that has an extension of so many bits.
+    /// The bits in which a stranger must agree with a key that has an extension of this many bits.
     fn mask(self, extension: u32) -> u128 {
         first(self.prefix() + extension) | first(self.lower) >> 64
     }
 }
 
-/// The first so many bits, not more than 128.
+/// The first this many bits, not more than 128.
 fn first(bits: u32) -> u128 {
     u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0)
 }

@@ -24,7 +24,7 @@ struct Disk(Arc<Mutex<Inner>>);
 struct Inner {
     bytes: Vec<u8>,
     random: Random,
-    /// One write in so many fails; none if 0.
+    /// One write in this many fails; none if 0.
     one_in: u64,
     /// Beyond this the disk is full.
     size: usize,

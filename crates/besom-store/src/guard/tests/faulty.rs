@@ -26,7 +26,7 @@ pub(super) struct Dice(Arc<Mutex<Inner>>);
 #[derive(Debug)]
 struct Inner {
     random: Random,
-    /// One access in so many goes wrong; none if 0.
+    /// One access in this many goes wrong; none if 0.
     one_in: u64,
     /// Nothing works until it is opened again.
     broken: bool,
@@ -47,7 +47,7 @@ impl Dice {
 
     fn pass_gate(&self) {
         if let Some((here, wait)) = self.with(|inner| inner.gate.take()) {
-            // Whoever stopped it may have given up.
+            // Anyone who stopped it may have given up.
             let _ = here.send(()).is_ok() && wait.recv().is_ok();
         }
     }
