@@ -13,8 +13,8 @@ use super::shard::Shard;
 /// shard; if so, it lets go of all of them, and the change is made first. So a change waits until the next query of each
 /// reader, and is seen by the one after it.
 ///
-/// **A reader that asks nothing keeps all changes waiting**: drop it when there is nothing more to ask. And a thread that has one
-/// must not change the filter: it would wait for itself.
+/// **A reader that asks nothing keeps all changes waiting**: drop it when there is nothing more to ask. A thread that has one
+/// must neither change the filter nor ask it by other means while others change it: it would wait for itself.
 #[derive(Debug)]
 pub struct Reader<'s, F: Filter> {
     shared: &'s Sharded<F>,
