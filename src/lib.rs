@@ -132,7 +132,7 @@ pub mod isa {
 
 // The filters of the other modules, for the modules of the crate.
 pub(crate) use bloom::{BlockedBloomFilter, BloomFilter, BloomFilterBuilder};
-pub(crate) use cascade::{AdaptiveBloomFilter, Cascade, LevelFilter};
+pub(crate) use cascade::{AdaptiveBloomFilter, Cascade};
 pub(crate) use cuckoo::{
     CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
 };

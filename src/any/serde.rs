@@ -7,12 +7,13 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::AnyFilter;
+use crate::cascade::LevelFilter;
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::exact::ExactList;
 use crate::format::{Persist, ReadOptions, WriteOptions};
 use crate::{
     BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
-    LevelFilter, PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
+    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
     UncompressedTelescopingFilter, WhitelistFilter,
 };
 
