@@ -27,7 +27,7 @@ use crate::{
 /// assert_eq!(filter.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct BloomFilter<H: KeyHasher = Xxh3> {
     pub(super) hasher: H,
     /// Never empty; bit i of the filter is bit i mod 64 of word i div 64.
@@ -198,6 +198,14 @@ impl Probes {
 
 /// How many bits a query reads before it looks at them.
 const GROUP: u32 = 2;
+
+/// Equal in parameters, hash function and bits. How many keys were counted depends on their order, and does not matter.
+impl<H: KeyHasher> PartialEq for BloomFilter<H> {
+    fn eq(&self, other: &Self) -> bool {
+        let parameters = |filter: &Self| (filter.probes, filter.capacity);
+        parameters(self) == parameters(other) && self.hasher == other.hasher && self.words == other.words
+    }
+}
 
 impl<H: KeyHasher> Filter for BloomFilter<H> {
     type Hasher = H;
