@@ -46,7 +46,7 @@ fn counts_add_up_and_the_best_is_recommended() {
         let json = folder.run(&run).code(0).json();
         assert_eq!((&json["keys"], &json["queries"]), (&4000.into(), &60_000.into()));
         let filters = json["filters"].as_array().unwrap();
-        assert_eq!(filters.len(), 27);
+        assert_eq!(filters.len(), 31);
         let names: HashSet<_> = filters.iter().map(|filter| filter["filter"].as_str().unwrap()).collect();
         assert!(names.is_superset(&HashSet::from([
             "telescoping",

@@ -168,7 +168,8 @@ mod tests {
             }
             assert!(keys.iter().all(|key| filter.contains(key.as_str())));
             assert!(filter.layers.len() >= 3, "{:?}", filter.design);
-            assert!(filter.insert("one more").is_err());
+            // Keys that a layer accepts by chance take no room in it.
+            assert!((0..5000).any(|number| filter.insert(format!("more {number}").as_str()).is_err()));
             let taken = filter.stats().bits as f64 / 5000.0;
             assert!(taken <= 1.03 * bits, "{taken} of {bits}");
             let later = queries(100_000, 100_000);
