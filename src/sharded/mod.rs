@@ -140,7 +140,8 @@ impl<F: Filter> Sharded<F> {
     /// Changes wait until its next query.
     ///
     /// ```
-    /// use besom::{QuotientFilter, Sharded};
+    /// use besom::Sharded;
+    /// use besom::quotient::QuotientFilter;
     ///
     /// let filter = Sharded::build(16, 1000, |capacity, seed| {
     ///     QuotientFilter::builder().capacity(capacity).seed(seed).build()
