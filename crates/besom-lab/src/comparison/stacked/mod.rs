@@ -168,8 +168,6 @@ mod tests {
             }
             assert!(keys.iter().all(|key| filter.contains(key.as_str())));
             assert!(filter.layers.len() >= 3, "{:?}", filter.design);
-            // Keys that a layer accepts by chance take no room in it.
-            assert!((0..5000).any(|number| filter.insert(format!("more {number}").as_str()).is_err()));
             let taken = filter.stats().bits as f64 / 5000.0;
             assert!(taken <= 1.03 * bits, "{taken} of {bits}");
             let later = queries(100_000, 100_000);
@@ -177,6 +175,8 @@ mod tests {
             let plain = Design::fit(5000, bits * 5000.0, &[]).false_positives(0.0);
             assert!(wrong < plain / 2.0, "{bits} bits: {wrong}, a Bloom filter {plain}");
             filter.verify().unwrap();
+            // Keys that a layer accepts by chance take no room in it.
+            assert!((0..5000).any(|number| filter.insert(format!("more {number}").as_str()).is_err()));
         }
     }
 
