@@ -267,3 +267,22 @@ fn a_filter_that_is_full_says_how_many_keys_are_in() {
     assert_eq!(error.inserted, small.len());
     assert!(keys[..error.inserted].iter().all(|key| small.contains(key)));
 }
+
+/// Beyond this many keys, filters let keys wait for their memory.
+const LARGE: usize = 200_000;
+
+fn keeps_what_came_before_a_panic<F: Filter + Extend<u64>>(mut filter: F) {
+    let keys = (0..100).chain(std::iter::once_with(|| panic!("the source of keys has failed")));
+    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| filter.extend(keys)));
+    assert!(died.is_err() && filter.len() == 100 && (0..100_u64).all(|key| filter.contains(&key)));
+    filter.verify().unwrap();
+}
+
+#[test]
+fn keys_that_came_before_their_iterator_panicked_are_in() {
+    for capacity in [1_000, LARGE] {
+        keeps_what_came_before_a_panic(BinFilter::with_capacity(capacity).unwrap());
+        keeps_what_came_before_a_panic(QuotientFilter::with_capacity(capacity).unwrap());
+        keeps_what_came_before_a_panic(BlockedBloomFilter::with_capacity(capacity).unwrap());
+    }
+}

@@ -1,6 +1,5 @@
 //! The plain filter on bins.
 
-use crate::filter::{SMALL, Waiting};
 use crate::{
     BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
     KeyHasher, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
@@ -358,22 +357,7 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
 /// the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for BinFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        // Keys wait a little, while their memory is on its way.
-        let mut waiting = Waiting::new();
-        for key in keys {
-            let digest = self.hasher.digest_key(&key);
-            if self.capacity <= SMALL {
-                self.insert_anyway(digest);
-                continue;
-            }
-            self.prefetch(self.place(digest));
-            if let Some(oldest) = waiting.push(digest) {
-                self.insert_anyway(oldest);
-            }
-        }
-        while let Some(digest) = waiting.pop() {
-            self.insert_anyway(digest);
-        }
+        crate::filter::extend(self, keys, |filter, digest| filter.insert_anyway(digest));
     }
 }
 

@@ -7,7 +7,6 @@ use super::plain::count_ones;
 use super::size::BlockedSize;
 use crate::bits::{AlignedWords, Isa};
 use crate::error::ensure;
-use crate::filter::Waiting;
 use crate::{
     BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
     Xxh3,
@@ -258,18 +257,9 @@ impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
 /// one that was asked for. [`insert`](Insert::insert) refuses instead.
 impl<H: KeyHasher, K: Key> Extend<K> for BlockedBloomFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        // Keys wait a little, while their memory is on its way.
-        let mut waiting = Waiting::new();
-        for key in keys {
-            let digest = self.hasher.digest_key(&key);
-            self.prefetch(digest);
-            if let Some(oldest) = waiting.push(digest) {
-                self.set(oldest);
-            }
-        }
-        while let Some(digest) = waiting.pop() {
-            self.set(digest);
-        }
+        crate::filter::extend(self, keys, |filter, digest| {
+            filter.set(digest);
+        });
     }
 }
 

@@ -2,17 +2,17 @@
 
 use crate::{Digest, FullError, Key, KeyHasher};
 
-use super::Insert;
+use super::{Filter, Insert};
 
 /// How many keys wait: enough to cover the latency of a miss, few enough for the processor's fill buffers.
 const WAITING: usize = 24;
 
-/// Filters of so many keys lie in the processor's cache: there is nothing to wait for.
+/// Filters of this many keys lie in the processor's cache: there is nothing to wait for.
 pub(crate) const SMALL: usize = 1 << 17;
 
 /// The digests that wait, the oldest first.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
+struct Waiting {
     digests: [Digest; WAITING],
     /// Where the next one goes; if all places are taken, the oldest is there.
     next: usize,
@@ -20,13 +20,13 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self { digests: [Digest { hi: 0, lo: 0 }; WAITING], next: 0, len: 0 }
     }
 
     /// Lets a digest wait. The one that has waited longest comes back if there is no room for both.
     #[inline(always)]
-    pub(crate) fn push(&mut self, digest: Digest) -> Option<Digest> {
+    fn push(&mut self, digest: Digest) -> Option<Digest> {
         let oldest = std::mem::replace(&mut self.digests[self.next], digest);
         self.next = if self.next + 1 == WAITING { 0 } else { self.next + 1 };
         if self.len < WAITING {
@@ -36,8 +36,14 @@ impl Waiting {
         Some(oldest)
     }
 
+    /// Takes the last [`push`](Self::push) back, which returned `oldest`.
+    fn take_back(&mut self, oldest: Digest) {
+        self.next = (self.next + WAITING - 1) % WAITING;
+        self.digests[self.next] = oldest;
+    }
+
     /// Takes the one that has waited longest.
-    pub(crate) fn pop(&mut self) -> Option<Digest> {
+    fn pop(&mut self) -> Option<Digest> {
         let place = (self.next + WAITING).checked_sub(self.len).filter(|_| self.len > 0)?;
         self.len -= 1;
         Some(self.digests[place % WAITING])
@@ -66,7 +72,8 @@ impl<'f, F: Insert> Inserter<'f, F> {
     ///
     /// # Errors
     ///
-    /// [`FullError`] without room for it. All keys that were given before are in the filter then, and this one is not.
+    /// [`FullError`] without room for it, or without memory for one that waits. This key is not in the filter then; all that were
+    /// given before are, or wait still.
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
         let digest = self.filter.hasher().digest_key(key);
@@ -78,7 +85,9 @@ impl<'f, F: Insert> Inserter<'f, F> {
         }
         self.filter.prefetch(self.filter.place(digest));
         match self.waiting.push(digest) {
-            Some(oldest) => self.filter.insert_digest(oldest).map(drop),
+            Some(oldest) => {
+                self.filter.insert_digest(oldest).map(drop).inspect_err(|_| self.waiting.take_back(oldest))
+            }
             None => Ok(()),
         }
     }
@@ -117,6 +126,41 @@ impl<F: Insert> Drop for Inserter<'_, F> {
     }
 }
 
+/// Inserts all keys by `insert`, which cannot fail, each a little later than it came. If the iterator panics, those that came before
+/// are inserted all the same.
+pub(crate) fn extend<F: Filter, K: Key>(
+    filter: &mut F,
+    keys: impl IntoIterator<Item = K>,
+    insert: impl Fn(&mut F, Digest),
+) {
+    struct Ahead<'f, F, I: Fn(&mut F, Digest)> {
+        filter: &'f mut F,
+        waiting: Waiting,
+        insert: I,
+    }
+    impl<F, I: Fn(&mut F, Digest)> Drop for Ahead<'_, F, I> {
+        fn drop(&mut self) {
+            while let Some(digest) = self.waiting.pop() {
+                (self.insert)(self.filter, digest);
+            }
+        }
+    }
+    let waits = filter.capacity() > SMALL;
+    let mut ahead = Ahead { filter, waiting: Waiting::new(), insert };
+    for key in keys {
+        let digest = ahead.filter.hasher().digest_key(&key);
+        let next = if waits {
+            ahead.filter.prefetch(ahead.filter.place(digest));
+            ahead.waiting.push(digest)
+        } else {
+            Some(digest)
+        };
+        if let Some(digest) = next {
+            (ahead.insert)(ahead.filter, digest);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     //! Catches: keys that are forgotten while they wait, or inserted twice.
@@ -133,6 +177,17 @@ mod tests {
             back.extend(std::iter::from_fn(|| waiting.pop()).map(|digest| digest.hi));
             assert!(back.into_iter().eq(0..count));
             assert!(waiting.push(digest(7)).is_none() && waiting.pop() == Some(digest(7)));
+            // Once it is full, a push can be taken back.
+            for hi in 0..WAITING as u64 + count {
+                waiting.push(digest(hi));
+            }
+            let oldest = waiting.push(digest(999)).unwrap();
+            waiting.take_back(oldest);
+            assert!(
+                std::iter::from_fn(|| waiting.pop())
+                    .map(|digest| digest.hi)
+                    .eq(count..count + WAITING as u64)
+            );
         }
     }
 

@@ -20,7 +20,7 @@ mod stats;
 pub use adaptive::{Adaptive, Authority, HashAddressed, Settled};
 pub use growable::Growable;
 pub use inserter::Inserter;
-pub(crate) use inserter::{SMALL, Waiting};
+pub(crate) use inserter::{SMALL, extend};
 pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
 pub(crate) use plain::{PART, insert_in_order, insert_in_parts, insert_one_by_one};
 pub use query::Filter;

@@ -1,6 +1,6 @@
 //! The plain quotient filter.
 
-use crate::filter::{PART, SMALL, Waiting, insert_in_order, insert_in_parts, insert_one_by_one};
+use crate::filter::{PART, SMALL, insert_in_order, insert_in_parts, insert_one_by_one};
 use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
     MergeError, RemovalDisabled, Remove, Seed, Xxh3,
@@ -324,22 +324,7 @@ impl<H: KeyHasher> Remove for QuotientFilter<H> {
 /// happen, [`insert`](QuotientFilter::insert) says when the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        // Keys wait a little, while their memory is on its way.
-        let mut waiting = Waiting::new();
-        for key in keys {
-            let digest = self.hasher.digest_key(&key);
-            if self.capacity <= SMALL {
-                self.insert_anyway(digest);
-                continue;
-            }
-            self.prefetch(self.place(digest));
-            if let Some(oldest) = waiting.push(digest) {
-                self.insert_anyway(oldest);
-            }
-        }
-        while let Some(digest) = waiting.pop() {
-            self.insert_anyway(digest);
-        }
+        crate::filter::extend(self, keys, |filter, digest| filter.insert_anyway(digest));
     }
 }
 
