@@ -357,7 +357,7 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
 /// the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for BinFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        crate::filter::extend(self, keys, |filter, digest| filter.insert_anyway(digest));
+        crate::filter::extend(self, keys, Self::insert_anyway);
     }
 }
 

@@ -324,7 +324,7 @@ impl<H: KeyHasher> Remove for QuotientFilter<H> {
 /// happen, [`insert`](QuotientFilter::insert) says when the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for QuotientFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        crate::filter::extend(self, keys, |filter, digest| filter.insert_anyway(digest));
+        crate::filter::extend(self, keys, Self::insert_anyway);
     }
 }
 
