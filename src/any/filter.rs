@@ -7,7 +7,7 @@ use crate::exact::ExactList;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
 use crate::{
     Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
-    InsertManyError, InvariantError, Key, KeyHasher, MergeError, Remote, Settled, Xxh3,
+    InsertManyError, InvariantError, Key, KeyHasher, MergeError, Remote, Settled, SipHash, Xxh3,
 };
 
 use super::object::{Adapting, Fixed, Object, Plain};
@@ -27,7 +27,7 @@ pub struct AnyFilter<H: KeyHasher = Xxh3> {
     object: Box<dyn Object<H>>,
 }
 
-impl<H: KeyHasher> AnyFilter<H> {
+impl<H: AnyHasher> AnyFilter<H> {
     /// Builds the filter that a configuration asks for. The hash function is the type's.
     ///
     /// # Errors
@@ -44,9 +44,11 @@ impl<H: KeyHasher> AnyFilter<H> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(config: &Config) -> Result<Self, BuildError> {
-        visit(config.kind(), Build(config)).unwrap_or_else(|| Err(not_built(config.kind())))
+        H::build(config)
     }
+}
 
+impl<H: KeyHasher> AnyFilter<H> {
     /// Returns a list in the form of a filter of any kind.
     #[must_use]
     pub fn from_list(list: ExactList<H>) -> Self {
@@ -91,6 +93,58 @@ impl<H: KeyHasher> AnyFilter<H> {
     }
 }
 
+/// A hash function for which filters of every kind are compiled: a good deal of code.
+///
+/// For the functions of this crate it is part of the crate. For a function of your own, `impl AnyHasher for Mine {}` compiles it
+/// into yours.
+pub trait AnyHasher: KeyHasher {
+    /// Builds a filter; what [`AnyFilter::build`] calls.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`AnyFilter::build`].
+    fn build(config: &Config) -> Result<AnyFilter<Self>, BuildError> {
+        build(config)
+    }
+
+    /// Reads a filter; what [`AnyFilter::decode`] calls.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Persist::decode`].
+    fn decode(decoder: &mut Decoder<'_>) -> Result<AnyFilter<Self>, FormatError> {
+        decode(decoder)
+    }
+}
+
+macro_rules! compiled_here {
+    ($($hasher:ty),*) => {$(
+        // Methods of its own, and never inlined: those of the trait would be compiled again by every crate that calls them.
+        impl AnyHasher for $hasher {
+            #[inline(never)]
+            fn build(config: &Config) -> Result<AnyFilter<Self>, BuildError> {
+                build(config)
+            }
+
+            #[inline(never)]
+            fn decode(decoder: &mut Decoder<'_>) -> Result<AnyFilter<Self>, FormatError> {
+                decode(decoder)
+            }
+        }
+    )*};
+}
+compiled_here!(Xxh3, SipHash);
+
+fn build<H: KeyHasher>(config: &Config) -> Result<AnyFilter<H>, BuildError> {
+    visit(config.kind(), Build(config)).unwrap_or_else(|| Err(not_built(config.kind())))
+}
+
+fn decode<H: KeyHasher>(decoder: &mut Decoder<'_>) -> Result<AnyFilter<H>, FormatError> {
+    let kind = decoder.kind();
+    let wrong = FormatError::WrongKind { found: kind, expected: AnyFilter::<Xxh3>::KIND };
+    visit(kind, Decode(decoder)).unwrap_or(Err(wrong))
+}
+
 fn not_built(kind: Kind) -> BuildError {
     BuildError::Unsupported { filter: kind.name(), option: "a configuration" }
 }
@@ -133,7 +187,7 @@ impl<H: KeyHasher> Visit<H> for Decode<'_, '_> {
     }
 }
 
-impl<H: KeyHasher> Persist for AnyFilter<H> {
+impl<H: AnyHasher> Persist for AnyFilter<H> {
     const KIND: Kind = Kind::Extension;
 
     fn kind(&self) -> Kind {
@@ -149,9 +203,7 @@ impl<H: KeyHasher> Persist for AnyFilter<H> {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let kind = decoder.kind();
-        let wrong = FormatError::WrongKind { found: kind, expected: Self::KIND };
-        visit(kind, Decode(decoder)).unwrap_or(Err(wrong))
+        H::decode(decoder)
     }
 }
 
@@ -164,7 +216,7 @@ impl<H: KeyHasher> Clone for AnyFilter<H> {
 impl<H: KeyHasher> fmt::Debug for AnyFilter<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnyFilter")
-            .field("kind", &self.kind())
+            .field("kind", &self.object.kind())
             .field("capacity", &self.capacity())
             .field("stats", &self.stats())
             .finish()

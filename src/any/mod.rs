@@ -37,6 +37,6 @@ mod visit;
 
 pub use config::{Config, ConfigError};
 pub use dynamic::{DynFilter, DynFilterError, dyn_adaptive, dyn_plain, dyn_removable};
-pub use filter::AnyFilter;
+pub use filter::{AnyFilter, AnyHasher};
 pub use remote::{AnyRemote, AnyRemoteError};
 pub use visit::{Abilities, Configured, Visit, visit};

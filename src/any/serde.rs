@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
-use super::AnyFilter;
+use super::{AnyFilter, AnyHasher};
 use crate::cascade::LevelFilter;
 use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::exact::ExactList;
@@ -68,7 +68,7 @@ macro_rules! as_bytes {
 }
 
 as_bytes! {
-    [H: KeyHasher] AnyFilter<H>,
+    [H: AnyHasher] AnyFilter<H>,
     [V: AdaptiveVariant, H: KeyHasher] AdaptiveCuckooFilter<V, H>,
     [H: KeyHasher] BinFilter<H>,
     [H: KeyHasher] BlockedBloomFilter<H>,

@@ -4,8 +4,8 @@ use super::*;
 use crate::format::{Kind, Persist, ReadOptions, WriteOptions};
 use crate::testing::{Fault, Faults, Faulty};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Filter, Guard, KeyHasher, MemoryDictionary,
-    MemoryRemote, Sharded, SipHash, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Filter, Guard, MemoryDictionary, MemoryRemote, Sharded,
+    SipHash, Xxh3,
 };
 
 /// Every name that a filter can be built by.
@@ -13,13 +13,13 @@ fn built() -> impl Iterator<Item = &'static str> {
     Config::names().filter(|name| !["exact", "sharded"].contains(name))
 }
 
-fn build<H: KeyHasher>(name: &str) -> AnyFilter<H> {
+fn build<H: AnyHasher>(name: &str) -> AnyFilter<H> {
     let config: Config = format!("{name}:capacity=300,seed=7,rate=1/50").parse().unwrap();
     AnyFilter::build(&config).unwrap()
 }
 
 /// Fills, asks, repairs, writes, reads and asks again.
-fn lives<H: KeyHasher>(name: &str) {
+fn lives<H: AnyHasher>(name: &str) {
     let (mut filter, mut remote) = (build::<H>(name), MemoryRemote::new());
     assert!(name.starts_with(filter.kind().name()), "{name}");
     for key in 0..300_u64 {

@@ -23,11 +23,11 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::any::AnyFilter;
+use crate::any::{AnyFilter, AnyHasher};
 use crate::format::rice::{self, BitReader, BitWriter};
 use crate::format::{CHUNK, HEADER_SIZE, exact_length};
 use crate::format::{FormatError, Header, Persist, ReadOptions, Runs, WriteOptions, check};
-use crate::{Filter, HashKind, KeyHasher, SipHash, Xxh3};
+use crate::{Filter, HashKind, SipHash, Xxh3};
 
 const MAGIC: [u8; 8] = *b"BESOMd\r\n";
 const DELTA_VERSION: u16 = 1;
@@ -244,19 +244,19 @@ fn base_of(method: Method, header: &Header, file: &[u8]) -> Option<u64> {
     }
 }
 
-fn read_file<H: KeyHasher>(file: &[u8]) -> Result<AnyFilter<H>, FormatError> {
+fn read_file<H: AnyHasher>(file: &[u8]) -> Result<AnyFilter<H>, FormatError> {
     AnyFilter::from_bytes(file, &ReadOptions::new()).map(|(filter, _)| filter)
 }
 
 /// A checksum of everything that a filter answers by.
-fn content<H: KeyHasher>(filter: &AnyFilter<H>, runs: &Runs) -> u64 {
+fn content<H: AnyHasher>(filter: &AnyFilter<H>, runs: &Runs) -> u64 {
     let numbers = [runs.checksum(), filter.capacity() as u64, filter.kind().code().into()];
     let mut bytes = numbers.map(u64::to_le_bytes).concat();
     bytes.extend(filter.seed().to_u128().to_le_bytes());
     xxh3_64(&bytes)
 }
 
-fn content_of<H: KeyHasher>(file: &[u8]) -> Option<u64> {
+fn content_of<H: AnyHasher>(file: &[u8]) -> Option<u64> {
     let filter = read_file::<H>(file).ok()?;
     Some(content(&filter, &filter.runs()?))
 }
@@ -341,7 +341,7 @@ fn file_of(payload: &[u8], target: &Header, new_header: &[u8]) -> Result<Vec<u8>
 }
 
 /// The fingerprints that came and went, if both are filters of the same measures.
-fn fingerprints<H: KeyHasher>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
+fn fingerprints<H: AnyHasher>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
     let (old, new) = (read_file::<H>(old).ok()?, read_file::<H>(new).ok()?);
     if old.kind() != new.kind() {
         return None;
@@ -353,7 +353,7 @@ fn fingerprints<H: KeyHasher>(old: &[u8], new: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The file of a filter from which some fingerprints were taken and to which others were added.
-fn with_fingerprints<H: KeyHasher>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
+fn with_fingerprints<H: AnyHasher>(old: &[u8], target: &Header, body: &[u8]) -> Result<Vec<u8>, DeltaError> {
     const DAMAGED: DeltaError = DeltaError::Damaged("it has fingerprints that the filter cannot have");
     let old = read_file::<H>(old)?;
     let (expected, body) = body.split_first_chunk::<8>().ok_or(DAMAGED)?;

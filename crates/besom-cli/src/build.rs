@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use besom::any::{AnyFilter, Config};
+use besom::any::{AnyFilter, AnyHasher, Config};
 use besom::exact::{self, ExactList, ExactListBuilder, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
-use besom::{Adaptive, Digest, Ground, KeyHasher, MemoryRemote, Seed, SipHash, Xxh3};
+use besom::{Adaptive, Digest, Ground, MemoryRemote, Seed, SipHash, Xxh3};
 use besom_lab::workload::Format;
 use clap::Args;
 use serde::Serialize;
@@ -197,7 +197,7 @@ impl Build {
     }
 
     /// Builds the filter from keys as they come. Those without a hash index want their digests only, which all cores work out.
-    fn make<H: KeyHasher>(&self, keys: Input) -> Outcome<Made> {
+    fn make<H: AnyHasher>(&self, keys: Input) -> Outcome<Made> {
         let (seed, name) = (self.seed.map_or_else(Seed::random, Seed::from), self.wanted().name);
         if is_plain(self.kind()) && self.no.is_none() {
             let digests = Digests::read(keys, &H::with_seed(seed))?;
@@ -219,7 +219,7 @@ impl Build {
         Ok(Made::new(built, keys.len(), &negatives, passed))
     }
 
-    fn build<H: KeyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Outcome<Built> {
+    fn build<H: AnyHasher>(&self, work: &Work<'_>, keys: usize, seed: Seed) -> Outcome<Built> {
         if self.kind() == Kind::Exact {
             let builder = ExactList::builder().seed(seed).hasher::<H>();
             return work.exact(match self.rate {
@@ -324,7 +324,7 @@ impl Work<'_> {
     }
 
     /// The static list.
-    fn exact<H: KeyHasher>(&self, builder: ExactListBuilder<H>) -> Outcome<Built> {
+    fn exact<H: AnyHasher>(&self, builder: ExactListBuilder<H>) -> Outcome<Built> {
         let mut progress = Progress::new(1.0);
         progress.begin("solving");
         let Keys::Set(keys) = self.keys else {
@@ -371,7 +371,7 @@ impl Work<'_> {
     }
 
     /// The filter with all keys, and without the negatives; its remote is in memory while it is built.
-    fn filled<H: KeyHasher>(&self, mut filter: AnyFilter<H>) -> Outcome<Built> {
+    fn filled<H: AnyHasher>(&self, mut filter: AnyFilter<H>) -> Outcome<Built> {
         if self.negatives.len() > 0 && !filter.kind().repairs() {
             return Err(self.failed(
                 "it does not adapt, so known negatives cannot be excluded; choose --filter extension or telescoping",

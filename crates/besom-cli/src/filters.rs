@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use besom::any::AnyFilter;
+use besom::any::{AnyFilter, AnyHasher};
 use besom::format::{self, FormatError, Header, Kind, Persist, ReadOptions, Region, WriteOptions};
-use besom::{FilterStats, HashKind, KeyHasher, Seed, Sharded, SipHash, Xxh3};
+use besom::{FilterStats, HashKind, Seed, Sharded, SipHash, Xxh3};
 
 use crate::error::{Failure, Outcome};
 use crate::interrupt;
@@ -89,7 +89,7 @@ fn open_region(
     }
 }
 
-fn open_as<H: KeyHasher>(
+fn open_as<H: AnyHasher>(
     region: &Region,
     header: &Header,
     seed: Option<u128>,

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use besom::any::AnyFilter;
+use besom::any::{AnyFilter, AnyHasher};
 use besom::format::{Kind, WriteOptions};
-use besom::{HashKind, KeyHasher, MergeError, Seed, SipHash, Xxh3};
+use besom::{HashKind, MergeError, Seed, SipHash, Xxh3};
 use clap::Args;
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ impl Merge {
         show(&self.output, header.kind, filter.as_ref(), bytes, self.json)
     }
 
-    fn merge<H: KeyHasher>(&self, kind: Kind) -> Outcome<Box<dyn Opened>> {
+    fn merge<H: AnyHasher>(&self, kind: Kind) -> Outcome<Box<dyn Opened>> {
         let mut union: Option<AnyFilter<H>> = None;
         for path in &self.files {
             let (region, _) = filters::map(path)?;
