@@ -409,20 +409,24 @@ impl<H: KeyHasher> Subject for Exact<H> {
     }
 }
 
-/// Calls a generic function for every subject, with both hash functions.
+/// Calls a generic function for every subject, with both hash functions, or with the one in brackets: what does not look at
+/// the hash function need not be compiled for both.
 #[macro_export]
 macro_rules! for_every_subject {
-    ($check:ident $(, $argument:expr)*) => {
-        for_every_subject!(@ $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
+    ([$hasher:ident] $check:ident $(, $argument:expr)*) => {
+        for_every_subject!(@ $hasher, $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
             Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
             ShardedQuotient ShardedTelescoping Exact)
     };
-    (@ $check:ident, $arguments:tt, $($subject:ident)*) => {
-        $(for_every_subject!(@@ $check, $arguments, $subject);)*
+    ($check:ident $(, $argument:expr)*) => {
+        for_every_subject!([Xxh3] $check $(, $argument)*);
+        for_every_subject!([SipHash] $check $(, $argument)*);
     };
-    (@@ $check:ident, ($($argument:expr),*), $subject:ident) => {
-        $check::<$crate::subjects::$subject<besom::Xxh3>>($($argument),*);
-        $check::<$crate::subjects::$subject<besom::SipHash>>($($argument),*);
+    (@ $hasher:ident, $check:ident, $arguments:tt, $($subject:ident)*) => {
+        $(for_every_subject!(@@ $hasher, $check, $arguments, $subject);)*
+    };
+    (@@ $hasher:ident, $check:ident, ($($argument:expr),*), $subject:ident) => {
+        $check::<$crate::subjects::$subject<besom::$hasher>>($($argument),*);
     };
 }
