@@ -88,10 +88,10 @@ mod filter;
 pub mod format;
 #[cfg(any(test, feature = "game"))]
 pub mod game;
-mod ground;
 mod guard;
 mod hash;
 mod hash_string;
+mod homes;
 mod key;
 mod parallel;
 pub mod play;
@@ -116,9 +116,9 @@ pub use filter::{
     Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
     Inserter, RebuildError, RemovalDisabled, Remove, Settled,
 };
-pub use ground::Ground;
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
+pub use homes::Table;
 pub use key::Key;
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};
 pub use sharded::Sharded;

@@ -22,8 +22,8 @@ macro_rules! roster {
             TelescopingUncompressed = 3, "telescoping-uncompressed", adaptive [runs] [telescoping] UncompressedTelescopingFilter<H>
                 { max_load growable };
             Extension = 4, "extension", adaptive [runs] [] ExtensionFilter<H>
-                { max_load growable overflow ground repairs_per_key };
-            Broom = 5, "broom", adaptive [] [] BroomFilter<H> { max_load growable ground adaptivity_budget };
+                { max_load growable overflow table repairs_per_key };
+            Broom = 5, "broom", adaptive [] [] BroomFilter<H> { max_load growable table adaptivity_budget };
             Bins = 6, "bins", plain [remove merge runs] [] BinFilter<H> { max_load growable_to };
             Cuckoo = 16, "cuckoo", adaptive [inert] [cuckoo] CuckooFilter<H> { max_load shape slot_bits };
             CuckooPartial = 17, "cuckoo-partial", plain [remove] [cuckoo] PartialKeyCuckooFilter<H> { max_load shape slot_bits };

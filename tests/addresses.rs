@@ -12,8 +12,8 @@ use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::{
-    Adaptive, BroomFilter, Change, ExtensionFilter, Filter, Ground, HashAddressed, KeyHasher, MemoryRemote,
-    Remote, StoreIndex, TelescopingFilter, Visit,
+    Adaptive, BroomFilter, Change, ExtensionFilter, Filter, HashAddressed, KeyHasher, MemoryRemote, Remote,
+    StoreIndex, Table, TelescopingFilter, Visit,
 };
 
 /// All that a filter needs of a store.
@@ -73,16 +73,16 @@ fn play<F: Adaptive, R: Remote<Error = Infallible> + Default>(
     check(filter, &mut remote);
 }
 
-fn extensions(ground: Ground) -> ExtensionFilter {
-    ExtensionFilter::builder().capacity(4).growable().seed(2_u64).ground(ground).build().unwrap()
+fn extensions(table: Table) -> ExtensionFilter {
+    ExtensionFilter::builder().capacity(4).growable().seed(2_u64).table(table).build().unwrap()
 }
 
 #[test]
 fn keys_are_where_the_filter_says() {
     let growable = || TelescopingFilter::builder().capacity(4).growable().seed(1_u64);
     play(&mut growable().build().unwrap(), 500, check::<_> as fn(&_, &mut MemoryRemote));
-    for ground in [Ground::Quotient, Ground::Bins] {
-        play(&mut extensions(ground), 500, check::<_> as fn(&_, &mut MemoryRemote));
+    for table in [Table::Quotient, Table::Bins] {
+        play(&mut extensions(table), 500, check::<_> as fn(&_, &mut MemoryRemote));
     }
     let mut bloom = AdaptiveBloomFilter::builder().capacity(500).seed(4_u64).build().unwrap();
     play(&mut bloom, 500, check::<_> as fn(&_, &mut MemoryRemote));
@@ -108,8 +108,8 @@ fn a_set_of_pairs_serves_every_adaptive_filter() {
     serve! {
         TelescopingFilter, growable();
         UncompressedTelescopingFilter, growable();
-        ExtensionFilter, ground(Ground::Quotient), growable();
-        ExtensionFilter, ground(Ground::Bins), growable();
+        ExtensionFilter, table(Table::Quotient), growable();
+        ExtensionFilter, table(Table::Bins), growable();
         CuckooFilter;
         CuckooingFilter;
         CyclicFilter<2>;
@@ -162,8 +162,8 @@ fn index_of_its_own<F: HashAddressed>(mut filter: F) {
 #[test]
 fn an_index_that_the_store_keeps_is_enough() {
     index_of_its_own(TelescopingFilter::builder().capacity(20).growable().seed(1_u64).build().unwrap());
-    index_of_its_own(extensions(Ground::Quotient));
-    index_of_its_own(extensions(Ground::Bins));
+    index_of_its_own(extensions(Table::Quotient));
+    index_of_its_own(extensions(Table::Bins));
     index_of_its_own(Cascade::<QuotientFilter>::builder().capacity(700).seed(1_u64).build().unwrap());
     index_of_its_own(AdaptiveBloomFilter::builder().capacity(700).seed(1_u64).build().unwrap());
 }

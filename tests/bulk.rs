@@ -8,11 +8,11 @@ use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, AdaptiveError, BinFilter, BulkError, Change, ExtensionFilter, Filter, Ground, Growable, Insert,
-    KeyHasher, MemoryRemote, Overflow, Remote, SipHash, TelescopingFilter,
+    Adaptive, AdaptiveError, BinFilter, BulkError, Change, ExtensionFilter, Filter, Growable, Insert,
+    KeyHasher, MemoryRemote, Overflow, Remote, SipHash, Table, TelescopingFilter,
 };
 
-const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];
+const GROUNDS: [Table; 2] = [Table::Quotient, Table::Bins];
 
 fn keys(count: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
@@ -120,8 +120,8 @@ agree! {
     telescoping_filters_that_forget_agree: TelescopingFilter, overflow(Overflow::Reset);
     uncompressed_telescoping_filters_agree: UncompressedTelescopingFilter;
     extension_filters_agree: ExtensionFilter;
-    extension_filters_on_quotients_agree: ExtensionFilter, ground(Ground::Quotient);
-    extension_filters_on_bins_agree: ExtensionFilter, ground(Ground::Bins);
+    extension_filters_on_quotients_agree: ExtensionFilter, table(Table::Quotient);
+    extension_filters_on_bins_agree: ExtensionFilter, table(Table::Bins);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn filters_come_back_from_their_remotes_however_often_they_grew() {
     GROUNDS.into_iter().for_each(comes_back);
 }
 
-fn comes_back(ground: Ground) {
-    let builder = ExtensionFilter::builder().capacity(50).ground(ground).seed(1_u64).growable();
+fn comes_back(table: Table) {
+    let builder = ExtensionFilter::builder().capacity(50).table(table).seed(1_u64).growable();
     let (mut filter, mut remote) = (builder.clone().build().unwrap(), MemoryRemote::new());
     assert_eq!(builder.clone().from_sorted(&mut remote).unwrap().len(), 0);
     for key in 0..20_000_u64 {
@@ -144,7 +144,7 @@ fn comes_back(ground: Ground) {
             assert_eq!((back.len(), back.capacity()), (filter.len(), filter.capacity()), "after {key} keys");
         }
     }
-    let fixed = ExtensionFilter::builder().capacity(50).ground(ground).seed(1_u64);
+    let fixed = ExtensionFilter::builder().capacity(50).table(table).seed(1_u64);
     let fixed = fixed.from_sorted(&mut remote).map(drop);
     assert!(matches!(fixed, Err(BulkError::Filter(AdaptiveError::Full(_)))), "{fixed:?}");
     let other = builder.clone().seed(2_u64).from_sorted(&mut remote).map(drop);
@@ -155,8 +155,8 @@ fn comes_back(ground: Ground) {
 #[test]
 fn keys_at_addresses_that_are_not_theirs_are_refused() {
     let keys = keys(500, 3);
-    for ground in GROUNDS {
-        let builder = ExtensionFilter::builder().capacity(600).ground(ground).seed(1_u64);
+    for table in GROUNDS {
+        let builder = ExtensionFilter::builder().capacity(600).table(table).seed(1_u64);
         let mut remote = MemoryRemote::new();
         let filter = builder.clone().from_keys(&keys, &mut remote).unwrap();
         let own = filter.hasher().digest(b"key").hi;
@@ -165,7 +165,7 @@ fn keys_at_addresses_that_are_not_theirs_are_refused() {
             remote.apply(&[Change::Insert { address, key: b"key" }]).unwrap();
             let refused = builder.clone().from_sorted(&mut remote).map(drop);
             let inconsistent = matches!(refused, Err(BulkError::Filter(AdaptiveError::Inconsistent { address: at, .. })) if at == address);
-            assert!(inconsistent, "{ground:?}, {address}: {refused:?}");
+            assert!(inconsistent, "{table:?}, {address}: {refused:?}");
         }
         remote.apply(&[Change::Insert { address: own, key: b"key" }]).unwrap();
         assert_eq!(builder.from_sorted(&mut remote).unwrap().len(), 501);

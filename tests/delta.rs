@@ -11,7 +11,7 @@ use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Ground, Insert, MemoryRemote, Remove,
+    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Insert, MemoryRemote, Remove, Table,
     TelescopingFilter,
 };
 
@@ -96,8 +96,8 @@ macro_rules! bytes_an_addition {
 fn additions_to_adaptive_filters_take_two_and_a_half_bytes() {
     bytes_an_addition!(TelescopingFilter::builder());
     bytes_an_addition!(UncompressedTelescopingFilter::builder());
-    bytes_an_addition!(ExtensionFilter::builder().ground(Ground::Quotient));
-    bytes_an_addition!(ExtensionFilter::builder().ground(Ground::Bins));
+    bytes_an_addition!(ExtensionFilter::builder().table(Table::Quotient));
+    bytes_an_addition!(ExtensionFilter::builder().table(Table::Bins));
 }
 
 /// Random insertions, removals and repairs in small filters, and a delta after each round: it leads to the same filter.
@@ -143,8 +143,8 @@ macro_rules! follows {
 fn deltas_follow_adaptive_filters_through_insertions_removals_and_repairs() {
     follows!("telescoping", TelescopingFilter, TelescopingFilter::builder());
     follows!("uncompressed", UncompressedTelescopingFilter, UncompressedTelescopingFilter::builder());
-    follows!("extension", ExtensionFilter, ExtensionFilter::builder().ground(Ground::Quotient));
-    follows!("extension on bins", ExtensionFilter, ExtensionFilter::builder().ground(Ground::Bins));
+    follows!("extension", ExtensionFilter, ExtensionFilter::builder().table(Table::Quotient));
+    follows!("extension on bins", ExtensionFilter, ExtensionFilter::builder().table(Table::Bins));
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn every_kind_that_changes_has_deltas() {
     }
     plain!(BinFilter, QuotientFilter, BloomFilter, BlockedBloomFilter, TinySet);
     macro_rules! adaptive {
-        ($($filter:ty $(, $ground:expr)?;)*) => {$({
+        ($($filter:ty $(, $table:expr)?;)*) => {$({
             let builder = <$filter>::builder().capacity(21_000).seed(1_u64);
-            $(let builder = builder.ground($ground);)?
+            $(let builder = builder.table($table);)?
             let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
             (0..20_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
             let old = bytes(&filter, 1);
@@ -206,7 +206,7 @@ fn every_kind_that_changes_has_deltas() {
             println!("{}: {:?} bytes", stringify!($filter), change.map(|change| change.len()));
         })*};
     }
-    adaptive!(TelescopingFilter; ExtensionFilter, Ground::Bins; ExtensionFilter, Ground::Quotient; BroomFilter; CuckooingFilter;);
+    adaptive!(TelescopingFilter; ExtensionFilter, Table::Bins; ExtensionFilter, Table::Quotient; BroomFilter; CuckooingFilter;);
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn damaged_deltas_are_errors_or_the_right_filter() {
     }
     pairs.push((old_bins.clone(), bytes(&bins, 2)));
     pairs.push((old_bloom, bytes(&bloom, 2)));
-    for ground in [Ground::Quotient, Ground::Bins] {
-        let builder = ExtensionFilter::builder().capacity(200).ground(ground).false_positive_rate(0.1);
+    for table in [Table::Quotient, Table::Bins] {
+        let builder = ExtensionFilter::builder().capacity(200).table(table).false_positive_rate(0.1);
         let (mut filter, mut remote) = (builder.seed(1_u64).build().unwrap(), MemoryRemote::new());
         (0..150_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
         let old = bytes(&filter, 1);

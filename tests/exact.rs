@@ -7,10 +7,10 @@ use besom::format::{Persist, WriteOptions};
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
 use besom::{
-    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, MemoryRemote, Overflow, Seed, TelescopingFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, MemoryRemote, Overflow, Seed, Table, TelescopingFilter,
 };
 
-const GROUNDS: [Ground; 2] = [Ground::Quotient, Ground::Bins];
+const GROUNDS: [Table; 2] = [Table::Quotient, Table::Bins];
 
 /// Fills a filter with random keys, excludes a random list, and compares all answers with the lists.
 fn check<F: Adaptive>(mut filter: F, keys: u64, negatives: u64, seed: u64, exact: bool) {
@@ -54,8 +54,8 @@ fn every_negative_is_rejected_and_every_key_accepted() {
                 .false_positive_rate(rate)
                 .seed(seed);
             check(explicit.build().unwrap(), keys, negatives, seed, rate < 0.01);
-            for ground in GROUNDS {
-                let extension = ExtensionFilter::builder().capacity(capacity).ground(ground);
+            for table in GROUNDS {
+                let extension = ExtensionFilter::builder().capacity(capacity).table(table);
                 let extension = extension.false_positive_rate(rate).seed(seed);
                 check(extension.build().unwrap(), keys, negatives, seed, true);
             }
@@ -71,8 +71,8 @@ fn every_negative_is_rejected_and_every_key_accepted() {
 /// An extension filter never takes a repair back: what the first pass repairs, the second finds repaired.
 #[test]
 fn two_passes_are_enough_for_an_extension_filter() {
-    for ground in GROUNDS {
-        let filter = ExtensionFilter::builder().capacity(2000).ground(ground).seed(3_u64);
+    for table in GROUNDS {
+        let filter = ExtensionFilter::builder().capacity(2000).table(table).seed(3_u64);
         let (mut filter, mut remote) = (filter.build().unwrap(), MemoryRemote::new());
         (0..2000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
         let done = exclude(&mut filter, 2000..100_000_u64, &mut remote).unwrap();
@@ -121,7 +121,7 @@ fn half_a_repair_a_key_makes_the_smallest_file() {
         let size = |rate: f64| {
             let builder =
                 ExtensionFilter::builder().capacity(KEYS as usize).false_positive_rate(rate).seed(1_u64);
-            let filter = builder.ground(Ground::Quotient).build().unwrap();
+            let filter = builder.table(Table::Quotient).build().unwrap();
             let (mut filter, mut remote) = (filter, MemoryRemote::new());
             (0..KEYS).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
             exclude(&mut filter, 1 << 40..(1 << 40) + ratio * KEYS, &mut remote).unwrap();

@@ -11,8 +11,8 @@ use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{
-    Adaptive, BroomFilter, BuildError, Digest, ExtensionFilter, Ground, Guard, KeyHasher, MemoryDictionary,
-    MemoryRemote, Overflow, Seed, TelescopingFilter, Xxh3,
+    Adaptive, BroomFilter, BuildError, Digest, ExtensionFilter, Guard, KeyHasher, MemoryDictionary,
+    MemoryRemote, Overflow, Seed, Table, TelescopingFilter, Xxh3,
 };
 
 /// XXH3, but 8 of the bits that remainders are cut from are the same for all keys of the test, so that these collide all
@@ -196,11 +196,11 @@ endure! {
     telescoping: "telescoping", TelescopingFilter;
     telescoping_reset: "telescoping-reset", TelescopingFilter, overflow(Overflow::Reset);
     telescoping_uncompressed: "telescoping-uncompressed", UncompressedTelescopingFilter;
-    extension: "extension-quotient", ExtensionFilter, ground(Ground::Quotient);
-    extension_bins: "extension-bins", ExtensionFilter, ground(Ground::Bins);
+    extension: "extension-quotient", ExtensionFilter, table(Table::Quotient);
+    extension_bins: "extension-bins", ExtensionFilter, table(Table::Bins);
     extension_reset: "extension-reset", ExtensionFilter, overflow(Overflow::Reset);
     broom: "broom", BroomFilter;
-    broom_bins: "broom-bins", BroomFilter, ground(Ground::Bins);
+    broom_bins: "broom-bins", BroomFilter, table(Table::Bins);
     cuckoo: "cuckoo", CuckooFilter;
     cuckooing: "cuckooing", CuckooingFilter;
     cyclic: "cyclic-2", CyclicFilter<2>;

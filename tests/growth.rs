@@ -8,7 +8,7 @@ use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::CountingRemote;
 use besom::{
-    Adaptive, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, MemoryRemote, TelescopingFilter,
+    Adaptive, BroomFilter, ExtensionFilter, Filter, Growable, Insert, MemoryRemote, Table, TelescopingFilter,
 };
 
 const FIRST: usize = 1_000;
@@ -128,14 +128,14 @@ fn uncompressed_telescoping_filters_grow() {
 
 #[test]
 fn extension_filters_grow() {
-    grows("extension-quotient", RATE, 0.0, growable!(ExtensionFilter, ground(Ground::Quotient)));
+    grows("extension-quotient", RATE, 0.0, growable!(ExtensionFilter, table(Table::Quotient)));
 }
 
 /// Bins have 49 slots with classes and tags of 14 bits together; so 1,000 keys need 22 of them.
 #[test]
 fn extension_filters_on_bins_grow() {
     let rate = FIRST as f64 / (22.0 * 2_f64.powi(14));
-    grows("extension-bins", rate, 0.0, growable!(ExtensionFilter, ground(Ground::Bins)));
+    grows("extension-bins", rate, 0.0, growable!(ExtensionFilter, table(Table::Bins)));
 }
 
 #[test]
@@ -209,6 +209,6 @@ fn doublings_beside_scans() {
     }
     beside!("telescoping", TelescopingFilter);
     beside!("telescoping-uncompressed", UncompressedTelescopingFilter);
-    beside!("extension-quotient", ExtensionFilter, ground(Ground::Quotient));
-    beside!("extension-bins", ExtensionFilter, ground(Ground::Bins));
+    beside!("extension-quotient", ExtensionFilter, table(Table::Quotient));
+    beside!("extension-bins", ExtensionFilter, table(Table::Bins));
 }

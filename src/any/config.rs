@@ -6,16 +6,16 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::format::Kind;
-use crate::{BuildError, Ground, HashKind, Overflow, Seed};
+use crate::{BuildError, HashKind, Overflow, Seed, Table};
 
 /// Names for a kind with some of its options.
 const PRESETS: &[(&str, &str)] = &[
     ("telescoping-reset", "telescoping:overflow=reset"),
-    ("extension-bins", "extension:ground=bins"),
-    ("extension-quotient", "extension:ground=quotient"),
+    ("extension-bins", "extension:table=bins"),
+    ("extension-quotient", "extension:table=quotient"),
     ("extension-reset", "extension:overflow=reset"),
-    ("broom-bins", "broom:ground=bins"),
-    ("broom-quotient", "broom:ground=quotient"),
+    ("broom-bins", "broom:table=bins"),
+    ("broom-quotient", "broom:table=quotient"),
     ("cuckoo-4x1", "cuckoo:shape=4x1"),
 ];
 
@@ -24,7 +24,7 @@ macro_rules! config {
         /// What filter to build: its kind and its parameters. Whatever is left out is as the builder of that kind has it.
         ///
         /// As text it is the name of a kind, a colon, and options by the names of the builders' methods; `rate` is short for
-        /// `false_positive_rate`. Some names stand for a kind with an option: `extension-bins` is `extension:ground=bins`.
+        /// `false_positive_rate`. Some names stand for a kind with an option: `extension-bins` is `extension:table=bins`.
         ///
         /// ```
         /// use besom::any::Config;
@@ -116,7 +116,7 @@ config! {
     /// What happens to a block whose repairs outgrow their space.
     overflow: Overflow, (overflow, "spill or reset"), |overflow| format!("{overflow:?}").to_lowercase();
     /// Which table the filter is built on.
-    ground: Ground, (ground, "bins or quotient"), |ground| format!("{ground:?}").to_lowercase();
+    table: Table, (table, "bins or quotient"), |table| format!("{table:?}").to_lowercase();
     /// How many false positives are going to be repaired for every key.
     repairs_per_key: f64, (number, NUMBER), |repairs| repairs.to_string();
     /// How many adaptivity bits a broom filter keeps for every key.
@@ -298,10 +298,10 @@ fn overflow(text: &str) -> Option<Overflow> {
     }
 }
 
-fn ground(text: &str) -> Option<Ground> {
+fn table(text: &str) -> Option<Table> {
     match text {
-        "bins" => Some(Ground::Bins),
-        "quotient" => Some(Ground::Quotient),
+        "bins" => Some(Table::Bins),
+        "quotient" => Some(Table::Quotient),
         _ => None,
     }
 }

@@ -93,7 +93,7 @@ fn texts_that_are_no_configuration_say_why() {
         ("bloom:rate=2", "1/1000"),
         ("bloom:capacity=1.5", "1000000"),
         ("cuckoo:shape=2", "2x4"),
-        ("extension:ground=mud", "bins or quotient"),
+        ("extension:table=mud", "bins or quotient"),
         ("", "quotient"),
     ] {
         let error = text.parse::<Config>().unwrap_err().to_string();

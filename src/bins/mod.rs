@@ -1,4 +1,4 @@
-//! Cache-line bins: a ground that never shifts anything across a cache line, and the plain filter on it.
+//! Cache-line bins: a table that never shifts anything across a cache line, and the plain filter on it.
 //!
 //! | | |
 //! |---|---|
@@ -44,7 +44,7 @@ pub(crate) use next::Refused;
 pub(crate) use table::{Place, STEP, Table};
 pub(crate) use values::Values;
 
-/// Bare filters for the tests that all grounds share.
+/// Bare filters for the tests that all tables share.
 #[cfg(test)]
 pub(crate) mod testing {
     pub(crate) use super::extending::tests::extension_bins;

@@ -19,8 +19,8 @@ use crate::{Digest, KeyHasher};
 
 use super::columns::Columns;
 use super::fingerprint::Fingerprint;
-use super::ground::Ground;
 use super::local::Local;
+use super::table::BroomTable;
 
 /// The bit that tells the halves. Above it there is room for the numbers of shards.
 pub(super) const HALF: u64 = 1 << 51;
@@ -32,7 +32,7 @@ pub(super) fn first<C: Columns>(half: u64, columns: C, quotient: u64) -> u64 {
     half | (class * columns.count() + column) << 1
 }
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// Where the remote has a key.
     pub(super) fn address(&self, key: &Fingerprint) -> u64 {
         first(self.half, self.functions.columns(), key.quotient()) | key.function & 1

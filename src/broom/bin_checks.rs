@@ -1,13 +1,13 @@
-//! What must hold of fingerprints on bins, and when two grounds of bins are equal.
+//! What must hold of fingerprints on bins, and when two tables of bins are equal.
 
 use crate::bins::Entry;
 use crate::bits::BitString;
 use crate::{InvariantError, error::ensure};
 
 use super::fingerprint::TAIL_BITS;
-use super::on_bins::BinGround;
+use super::on_bins::BroomBins;
 
-impl BinGround {
+impl BroomBins {
     /// Every fingerprint that has a string, by its bin, class and tag, in an order of its own.
     fn sorted_strings(&self) -> Vec<(u64, Entry, u128, u32)> {
         let mut bin_and_items = (u64::MAX, None);
@@ -51,7 +51,7 @@ impl BinGround {
 }
 
 /// The same fingerprints and ghosts. The order of equal tags means nothing.
-impl PartialEq for BinGround {
+impl PartialEq for BroomBins {
     fn eq(&self, other: &Self) -> bool {
         self.table == other.table
             && self.sorted_strings() == other.sorted_strings()

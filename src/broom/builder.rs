@@ -3,16 +3,16 @@
 use std::marker::PhantomData;
 
 use crate::bins::Plan;
-use crate::ground::{Wishes, choose};
-use crate::{BuildError, Ground, KeyHasher, Seed, Xxh3};
+use crate::homes::{Wishes, choose};
+use crate::{BuildError, KeyHasher, Seed, Table, Xxh3};
 
 use super::columns::CROWDING;
 use super::core::Core;
 use super::filter::{BroomFilter, On};
 use super::fingerprint::Remainders;
-use super::ground;
-use super::on_bins::{BinCut, BinGround};
-use super::on_quotients::QuotientGround;
+use super::on_bins::{BinCut, BroomBins};
+use super::on_quotients::BroomQuotients;
+use super::table;
 
 /// The load up to which the filter is filled unless the builder says otherwise.
 const DEFAULT_LOAD: f64 = 0.90;
@@ -58,7 +58,7 @@ pub struct BroomFilterBuilder<H = Xxh3> {
     rate: f64,
     load: f64,
     budget: f64,
-    ground: Option<Ground>,
+    table: Option<Table>,
     seed: Option<Seed>,
     hasher: PhantomData<H>,
 }
@@ -66,8 +66,8 @@ pub struct BroomFilterBuilder<H = Xxh3> {
 impl BroomFilterBuilder<Xxh3> {
     pub(super) fn new() -> Self {
         let (rate, load, budget) = (DEFAULT_RATE, DEFAULT_LOAD, DEFAULT_BUDGET);
-        let (capacity, growable, ground, seed) = (0, false, None, None);
-        Self { capacity, growable, rate, load, budget, ground, seed, hasher: PhantomData }
+        let (capacity, growable, table, seed) = (0, false, None, None);
+        Self { capacity, growable, rate, load, budget, table, seed, hasher: PhantomData }
     }
 }
 
@@ -121,26 +121,26 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     }
 
     /// What the filter stands on. Unless given, bins for 10,000 keys and more at rates from 1/80 to 2^-16, as for
-    /// [extension filters](crate::ExtensionFilterBuilder::ground), and the quotient table for all others. Bins are faster, above all for insertions;
+    /// [extension filters](crate::ExtensionFilterBuilder::table), and the quotient table for all others. Bins are faster, above all for insertions;
     /// rates above 1/170 cost as much as that one there, and loads go up to 0.99.
     ///
     /// ```
-    /// use besom::{BroomFilter, Filter, Ground};
+    /// use besom::{BroomFilter, Filter, Table};
     ///
-    /// let builder = BroomFilter::builder().capacity(1_000_000).ground(Ground::Bins);
+    /// let builder = BroomFilter::builder().capacity(1_000_000).table(Table::Bins);
     /// let (bits, filter) = (builder.size_in_bits()?, builder.build()?);
-    /// assert_eq!((filter.ground(), filter.stats().bits), (Ground::Bins, bits));
+    /// assert_eq!((filter.table(), filter.stats().bits), (Table::Bins, bits));
     /// # Ok::<(), besom::BuildError>(())
     /// ```
-    pub fn ground(mut self, ground: Ground) -> Self {
-        self.ground = Some(ground);
+    pub fn table(mut self, table: Table) -> Self {
+        self.table = Some(table);
         self
     }
 
-    /// The ground that was asked for, or else that of rate and size.
-    fn chosen_ground(&self) -> Result<Ground, BuildError> {
-        let Self { ground, capacity, rate, .. } = *self;
-        choose(Wishes { ground, capacity, rate, quotient_only: None })
+    /// The table that was asked for, or else that of rate and size.
+    fn chosen_table(&self) -> Result<Table, BuildError> {
+        let Self { table, capacity, rate, .. } = *self;
+        choose(Wishes { table, capacity, rate, quotient_only: None })
     }
 
     /// The seed of the hash functions; the operating system chooses one unless given.
@@ -151,8 +151,8 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
 
     /// Another hash function.
     pub fn hasher<G: KeyHasher>(self) -> BroomFilterBuilder<G> {
-        let Self { capacity, growable, rate, load, budget, ground, seed, .. } = self;
-        BroomFilterBuilder { capacity, growable, rate, load, budget, ground, seed, hasher: PhantomData }
+        let Self { capacity, growable, rate, load, budget, table, seed, .. } = self;
+        BroomFilterBuilder { capacity, growable, rate, load, budget, table, seed, hasher: PhantomData }
     }
 
     /// The memory that the filter will take while it has neither repairs nor ghosts, in bits: the
@@ -162,13 +162,13 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     ///
     /// As [`build`](Self::build), for the parameters alone.
     pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        match self.chosen_ground()? {
-            Ground::Quotient => self.size_of::<QuotientGround>(self.on_quotients()?),
-            Ground::Bins => self.size_of::<BinGround>(self.on_bins()?),
+        match self.chosen_table()? {
+            Table::Quotient => self.size_of::<BroomQuotients>(self.on_quotients()?),
+            Table::Bins => self.size_of::<BroomBins>(self.on_bins()?),
         }
     }
 
-    fn size_of<G: ground::Ground>(&self, cut: G::Cut) -> Result<usize, BuildError> {
+    fn size_of<G: table::BroomTable>(&self, cut: G::Cut) -> Result<usize, BuildError> {
         let blueprint = self.blueprint(cut)?;
         Ok(G::size_in_bits(blueprint, G::columns(blueprint, self.capacity)?, self.capacity))
     }
@@ -179,14 +179,14 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<BroomFilter<H>, BuildError> {
-        let on = match self.chosen_ground()? {
-            Ground::Quotient => On::Quotient(self.build_on(self.on_quotients()?)?),
-            Ground::Bins => On::Bins(self.build_on(self.on_bins()?)?),
+        let on = match self.chosen_table()? {
+            Table::Quotient => On::Quotient(self.build_on(self.on_quotients()?)?),
+            Table::Bins => On::Bins(self.build_on(self.on_bins()?)?),
         };
         Ok(BroomFilter { on })
     }
 
-    fn build_on<G: ground::Ground>(&self, cut: G::Cut) -> Result<Core<G, H>, BuildError> {
+    fn build_on<G: table::BroomTable>(&self, cut: G::Cut) -> Result<Core<G, H>, BuildError> {
         let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
         Core::from_blueprint(self.blueprint(cut)?, self.capacity, self.growable, hasher, 0)
     }

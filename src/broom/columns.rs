@@ -1,4 +1,4 @@
-//! How a hash is cut on each of the grounds, and in which order the frontier walks.
+//! How a hash is cut on each of the tables, and in which order the frontier walks.
 //!
 //! A number of 64 bits, the upper half of a digest under one of the functions, times the columns of a table is a fixed-point
 //! number. Its digits from the left are

@@ -1,4 +1,4 @@
-//! The broom filter's verbs, on whichever ground.
+//! The broom filter's verbs, on whichever table.
 
 use std::ops::RangeInclusive;
 
@@ -13,14 +13,14 @@ use super::builder::Blueprint;
 use super::columns::Columns;
 use super::filter::BroomLevels;
 use super::fingerprint::Fingerprint;
-use super::ground::{Ground, Levels, NoMemory, PlaceOn};
 use super::lists::Outcome;
 use super::local::Local;
+use super::table::{BroomTable, Levels, NoMemory, PlaceOn};
 use super::transaction::atomically;
 
-/// A broom filter on a ground; see [`BroomFilter`](super::BroomFilter).
+/// A broom filter on a table; see [`BroomFilter`](super::BroomFilter).
 #[derive(Debug, Clone)]
-pub(super) struct Core<G: Ground, H> {
+pub(super) struct Core<G: BroomTable, H> {
     pub(super) local: Local<G, H>,
     pub(super) blueprint: Blueprint<G::Cut>,
     pub(super) capacity: usize,
@@ -29,7 +29,7 @@ pub(super) struct Core<G: Ground, H> {
     pub(super) growths: u64,
 }
 
-impl<G: Ground, H: KeyHasher> Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     pub(super) fn from_blueprint(
         blueprint: Blueprint<G::Cut>,
         capacity: usize,
@@ -57,8 +57,8 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             longest_shift,
             longest_secondary_shift,
             large_remainders,
-        } = self.local.ground.levels();
-        let ([ghosts, _], budget) = (self.local.ground.ghost_counts(), self.local.budget);
+        } = self.local.table.levels();
+        let ([ghosts, _], budget) = (self.local.table.ghost_counts(), self.local.budget);
         let frontier = frontier as f64 / self.local.functions.walk() as f64;
         BroomLevels {
             primary,
@@ -94,13 +94,13 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         if self.len() < self.capacity {
             let (place, address) = self.placed(digest);
             let mut written = Ok(());
-            // The ground asks before it changes, in the middle of the one look at it.
+            // The table asks before it changes, in the middle of the one look at it.
             let push = || {
                 let address = address();
                 written = remote.apply(&[Change::Insert { address, key }]);
                 written.is_ok()
             };
-            match self.local.ground.insert_fresh(place, push) {
+            match self.local.table.insert_fresh(place, push) {
                 Some(true) => return written.map(|()| true).map_err(AdaptiveError::Remote),
                 Some(false) => {}
                 None => return self.insert_by_pointer(key, digest, remote),
@@ -124,7 +124,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         };
-        if self.local.ground.insert_fresh_by_pointer(place, &mut push) {
+        if self.local.table.insert_fresh_by_pointer(place, &mut push) {
             return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
         self.insert_anywhere(key, digest, remote)
@@ -133,9 +133,9 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     /// [`insert_in_place`](Self::insert_in_place) for the keys that one look does not suffice for.
     #[inline(never)]
     fn insert_anywhere<R: Remote>(&mut self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
-        let alone = self.local.ground.is_alone(self.place(digest));
+        let alone = self.local.table.is_alone(self.place(digest));
         let fingerprint = self.local.fingerprint(digest);
-        let is_met = |local: &Local<G, H>| local.ground.find(&fingerprint).is_some();
+        let is_met = |local: &Local<G, H>| local.table.find(&fingerprint).is_some();
         if !alone && (is_met(&self.local) || self.local.free_length(&fingerprint) > 0) {
             return self.insert_in_steps(key, &fingerprint, remote);
         }
@@ -144,7 +144,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         }
         // Nothing stands in the way: the remote is written, not read.
         let (address, mut written) = (self.local.address(&fingerprint), Ok(()));
-        let inserted = self.local.ground.insert_bare(&fingerprint, || {
+        let inserted = self.local.table.insert_bare(&fingerprint, || {
             written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         });
@@ -170,7 +170,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     ) -> Outcome<bool, R> {
         let full = self.full();
         atomically(&mut self.local, remote, |steps| {
-            if steps.local.ground.find(fingerprint).is_some() {
+            if steps.local.table.find(fingerprint).is_some() {
                 let list = steps.list_but(fingerprint.quotient(), Some(key))?;
                 if list.iter().any(|stored| stored.key == key) {
                     return Ok(false);
@@ -196,14 +196,14 @@ fn digest_again<H: KeyHasher, K: Key + ?Sized>(hasher: &H, key: &K) -> Digest {
 }
 
 /// What was counted, and where lists lie in the remote, does not matter.
-impl<G: Ground, H: KeyHasher> PartialEq for Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> PartialEq for Core<G, H> {
     fn eq(&self, other: &Self) -> bool {
         let parameters = |filter: &Self| (filter.blueprint, filter.capacity, filter.growable);
         parameters(self) == parameters(other) && self.local == other.local
     }
 }
 
-impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Filter for Core<G, H> {
     type Hasher = H;
     type Place = PlaceOn<G>;
 
@@ -219,7 +219,7 @@ impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
 
     #[inline]
     fn prefetch(&self, place: PlaceOn<G>) {
-        self.local.ground.prefetch(place);
+        self.local.table.prefetch(place);
     }
 
     #[inline(always)]
@@ -241,7 +241,7 @@ impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
 
     #[inline]
     fn len(&self) -> usize {
-        self.local.ground.len()
+        self.local.table.len()
     }
 
     fn capacity(&self) -> usize {
@@ -249,14 +249,14 @@ impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
     }
 
     fn stats(&self) -> FilterStats {
-        let ground = &self.local.ground;
-        let (items, slots) = (self.len(), ground.slots());
-        let ([adapted_slots, _], [ghosts, ghost_bits]) = (ground.string_counts(), ground.ghost_counts());
+        let table = &self.local.table;
+        let (items, slots) = (self.len(), table.slots());
+        let ([adapted_slots, _], [ghosts, ghost_bits]) = (table.string_counts(), table.ghost_counts());
         FilterStats {
             items,
             slots,
             load: items as f64 / slots as f64,
-            bits: ground.memory_bits(),
+            bits: table.memory_bits(),
             adaptations: self.adaptations,
             adapted_slots,
             adaptivity_bits: self.local.adaptivity_bits(),
@@ -272,7 +272,7 @@ impl<G: Ground, H: KeyHasher> Filter for Core<G, H> {
     }
 }
 
-impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Adaptive for Core<G, H> {
     #[inline(always)]
     fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
@@ -292,7 +292,7 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
     {
         key.with_bytes(|key| {
             let fingerprint = self.local.fingerprint(self.digest(key));
-            if self.local.ground.find(&fingerprint).is_none() {
+            if self.local.table.find(&fingerprint).is_none() {
                 return Ok(false);
             }
             let home = self.local.home_of(fingerprint.quotient(), Some(key), remote)?;
@@ -304,7 +304,7 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
             remote.apply(&[Change::Remove { address, key }]).map_err(AdaptiveError::Remote)?;
             // The filter may never have heard of it, though its row was there.
             let Some(site) = stored.map(|stored| G::site(stored.spot)) else { return Ok(false) };
-            let bits = self.local.ground.take(&fingerprint, site);
+            let bits = self.local.table.take(&fingerprint, site);
             self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
             Ok(true)
         })
@@ -323,7 +323,7 @@ impl<G: Ground, H: KeyHasher> Adaptive for Core<G, H> {
                 // that is stored and may be unlucky once more.
                 while let Some((fingerprint, spot)) = {
                     let fingerprint = steps.local.fingerprint(digest);
-                    steps.local.ground.find(&fingerprint).map(|spot| (fingerprint, spot))
+                    steps.local.table.find(&fingerprint).map(|spot| (fingerprint, spot))
                 } {
                     let list = steps.list(fingerprint.quotient())?;
                     if list.iter().any(|stored| stored.key == key) {

@@ -1,4 +1,4 @@
-//! The broom filter, whichever its ground.
+//! The broom filter, whichever its table.
 
 use std::ops::RangeInclusive;
 
@@ -6,14 +6,14 @@ use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, Authority, BuildError, Digest, Ground, Growable, InvariantError, Key, KeyHasher, Remote,
-    Settled, Xxh3,
+    AdaptiveError, Authority, BuildError, Digest, Growable, InvariantError, Key, KeyHasher, Remote, Settled,
+    Table, Xxh3,
 };
 
 use super::builder::BroomFilterBuilder;
 use super::core::Core;
-use super::on_bins::BinGround;
-use super::on_quotients::QuotientGround;
+use super::on_bins::BroomBins;
+use super::on_quotients::BroomQuotients;
 use super::persist;
 
 /// An adaptive filter whose false-positive rate adversaries cannot raise: not by repeating false positives, not by
@@ -41,9 +41,9 @@ use super::persist;
 ///
 /// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
 ///
-/// It is built on one of two [tables](Ground). What it promises is the same on both, but for speed and space. The builder chooses
-/// [bins](Ground::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
-/// [told](BroomFilterBuilder::ground).
+/// It is built on one of two [tables](BroomTable). What it promises is the same on both, but for speed and space. The builder chooses
+/// [bins](Table::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
+/// [told](BroomFilterBuilder::table).
 ///
 /// Space at the default rate of 1/256, load 0.90 and default budget: at most 13.2 bits per key when filled, and at most
 /// 14.5 under endless churn with repairs, for 20,000 keys or more (`broom::tests::churn` asserts both).
@@ -70,15 +70,15 @@ pub struct BroomFilter<H = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] BroomFilter<H>);
 
-/// The filter on its ground.
+/// The filter on its table.
 #[derive(Debug, Clone)]
 pub(super) enum On<H> {
-    Quotient(Core<QuotientGround, H>),
-    Bins(Core<BinGround, H>),
+    Quotient(Core<BroomQuotients, H>),
+    Bins(Core<BroomBins, H>),
 }
 
-/// Does the same with a filter on either ground.
-macro_rules! on_ground {
+/// Does the same with a filter on either table.
+macro_rules! on_table {
     ($on:expr, $filter:ident => $then:expr) => {
         match $on {
             On::Quotient($filter) => $then,
@@ -134,17 +134,17 @@ impl BroomFilter<Xxh3> {
 impl<H: KeyHasher> BroomFilter<H> {
     /// What the filter stands on.
     #[must_use]
-    pub fn ground(&self) -> Ground {
+    pub fn table(&self) -> Table {
         match self.on {
-            On::Quotient(_) => Ground::Quotient,
-            On::Bins(_) => Ground::Bins,
+            On::Quotient(_) => Table::Quotient,
+            On::Bins(_) => Table::Bins,
         }
     }
 
     /// Where the keys are. On quotient tables all of it is counted as it happens, so asking costs nothing; on bins it walks the
     /// lines.
     pub fn levels(&self) -> BroomLevels {
-        on_ground!(&self.on, filter => filter.levels())
+        on_table!(&self.on, filter => filter.levels())
     }
 
     /// Takes all keys of `other` in; a key that both have is stored once. `other` and its remote stay as they are.
@@ -176,13 +176,13 @@ impl<H: KeyHasher> BroomFilter<H> {
         other: &BroomFilter<G>,
         other_remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => {
-            on_ground!(&other.on, other => filter.merge(remote, other, other_remote))
+        on_table!(&mut self.on, filter => {
+            on_table!(&other.on, other => filter.merge(remote, other, other_remote))
         })
     }
 }
 
-/// Filters are equal if they have the same ground, parameters and hash functions, and hold the same fingerprints, on the same
+/// Filters are equal if they have the same table, parameters and hash functions, and hold the same fingerprints, on the same
 /// levels, and ghosts. What they have counted, and where their lists lie in the remote, does not matter.
 impl<H: KeyHasher> PartialEq for BroomFilter<H> {
     fn eq(&self, other: &Self) -> bool {
@@ -200,7 +200,7 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
     #[inline]
     fn hasher(&self) -> &H {
-        on_ground!(&self.on, filter => filter.hasher())
+        on_table!(&self.on, filter => filter.hasher())
     }
 
     #[inline(always)]
@@ -229,36 +229,36 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
     #[inline(always)]
     fn contains_digest(&self, digest: Digest) -> bool {
-        on_ground!(&self.on, filter => filter.contains_digest(digest))
+        on_table!(&self.on, filter => filter.contains_digest(digest))
     }
 
     /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the
     /// few other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
-        on_ground!(&self.on, filter => filter.contains(key))
+        on_table!(&self.on, filter => filter.contains(key))
     }
 
-    /// As for all filters, but the ground is chosen once for all keys.
+    /// As for all filters, but the table is chosen once for all keys.
     #[inline]
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
-        on_ground!(&self.on, filter => filter.contains_many(keys, answers));
+        on_table!(&self.on, filter => filter.contains_many(keys, answers));
     }
 
     fn len(&self) -> usize {
-        on_ground!(&self.on, filter => filter.len())
+        on_table!(&self.on, filter => filter.len())
     }
 
     fn capacity(&self) -> usize {
-        on_ground!(&self.on, filter => filter.capacity())
+        on_table!(&self.on, filter => filter.capacity())
     }
 
     fn stats(&self) -> FilterStats {
-        on_ground!(&self.on, filter => filter.stats())
+        on_table!(&self.on, filter => filter.stats())
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        on_ground!(&self.on, filter => filter.verify())
+        on_table!(&self.on, filter => filter.verify())
     }
 }
 
@@ -269,7 +269,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        on_ground!(&mut self.on, filter => filter.insert(key, remote))
+        on_table!(&mut self.on, filter => filter.insert(key, remote))
     }
 
     fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
@@ -277,7 +277,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        on_ground!(&mut self.on, filter => filter.remove(key, remote))
+        on_table!(&mut self.on, filter => filter.remove(key, remote))
     }
 
     fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
@@ -285,17 +285,17 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        on_ground!(&mut self.on, filter => filter.adapt(key, remote))
+        on_table!(&mut self.on, filter => filter.adapt(key, remote))
     }
 
     /// Repairs are forgotten with the hash functions that they were made under.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.clear(remote))
+        on_table!(&mut self.on, filter => filter.clear(remote))
     }
 
     /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&self.on, filter => filter.verify_remote(remote))
+        on_table!(&self.on, filter => filter.verify_remote(remote))
     }
 
     /// Pairs that are not at their keys' addresses move there. Settle all addresses that a failed group has named.
@@ -305,11 +305,11 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         authority: Authority,
         remote: &mut R,
     ) -> Result<Settled, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.settle(addresses, authority, remote))
+        on_table!(&mut self.on, filter => filter.settle(addresses, authority, remote))
     }
 
     fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
-        on_ground!(&self.on, filter => filter.home(digest))
+        on_table!(&self.on, filter => filter.home(digest))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -329,7 +329,7 @@ impl<H: KeyHasher> Growable for BroomFilter<H> {
     /// remote fails in between, pairs stay behind that are not at their keys' addresses; every read passes over them, and the
     /// next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.grow(remote))
+        on_table!(&mut self.on, filter => filter.grow(remote))
     }
 }
 
@@ -337,13 +337,13 @@ impl<H: KeyHasher> Persist for BroomFilter<H> {
     const KIND: Kind = Kind::Broom;
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        on_ground!(&self.on, filter => filter.encode(encoder))
+        on_table!(&self.on, filter => filter.encode(encoder))
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let on = match persist::ground_of(decoder)? {
-            Ground::Quotient => On::Quotient(Core::decode(decoder)?),
-            Ground::Bins => On::Bins(Core::decode(decoder)?),
+        let on = match persist::table_of(decoder)? {
+            Table::Quotient => On::Quotient(Core::decode(decoder)?),
+            Table::Bins => On::Bins(Core::decode(decoder)?),
         };
         Ok(Self { on })
     }

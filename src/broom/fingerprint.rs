@@ -5,8 +5,8 @@ use crate::{Digest, KeyHasher};
 
 use super::columns::STRATUM_BITS;
 use super::functions::{Step, Which};
-use super::ground::Ground;
 use super::local::Local;
+use super::table::BroomTable;
 
 /// The longest adaptivity bits. Keys that agree beyond are not told apart; there are none unless all 128 bits of
 /// their digests agree.
@@ -62,7 +62,7 @@ impl Fingerprint {
     }
 }
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// What a key is on its side of the frontier.
     pub(super) fn fingerprint(&self, digest: Digest) -> Fingerprint {
         self.fingerprint_under(digest, self.functions.side(digest))

@@ -20,8 +20,8 @@
 use crate::{KeyHasher, Remote};
 
 use super::functions::{Step, Which};
-use super::ground::Ground;
 use super::lists::{Outcome, StoredOn};
+use super::table::BroomTable;
 use super::transaction::Transaction;
 
 /// Keys that are carried, ghosts included, beyond one for each new bit.
@@ -43,7 +43,7 @@ struct Passed {
     examined: usize,
 }
 
-impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
+impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Carries the next keys to the new function if adaptivity bits are short, of which there were so many before.
     pub(super) fn reclaim(&mut self, before: usize) -> Outcome<(), R> {
         if self.local.is_over_budget() {
@@ -78,13 +78,13 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         let here = self.local.functions.step(step);
         let (Step { quotient, .. }, old) = (here, self.local.functions.number(Which::Old));
         let ghosts = self.kill_ghosts(here, old);
-        let list = if self.local.ground.stored_at(quotient) > 0 {
+        let list = if self.local.table.stored_at(quotient) > 0 {
             self.look_ahead(step)?;
             self.list(quotient)?
         } else {
             Vec::new()
         };
-        if list.len() < self.local.ground.stored_at(quotient) {
+        if list.len() < self.local.table.stored_at(quotient) {
             // What has no key cannot be carried, and must not be left behind.
             return Err(self.local.inconsistent(quotient, list.len()));
         }

@@ -17,10 +17,10 @@ use crate::bits::BitString;
 use crate::{InvariantError, KeyHasher, error::ensure};
 
 use super::functions::{Step, Which};
-use super::ground::Ground;
 use super::local::Local;
+use super::table::BroomTable;
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// Remembers the adaptivity bits of a key that was removed, if there was a repair among what they come from: those that are
     /// owed to other insertions alone are no more than E, and nobody has seen anything of them.
     pub(super) fn add_ghost(&mut self, step: Step, function: u64, bits: BitString) {
@@ -29,14 +29,14 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
             return;
         }
         if bits.len() > self.extra {
-            self.ground.add_ghost(step, function, bits);
+            self.table.add_ghost(step, function, bits);
         }
     }
 
     /// A ghost of the old function died when the frontier came to it.
     pub(super) fn verify_ghosts(&self) -> Result<(), InvariantError> {
         let old = self.functions.number(Which::Old) & 1;
-        for (step, parity) in self.ground.ghosts() {
+        for (step, parity) in self.table.ghosts() {
             ensure!(step.quotient < self.quotients(), "a ghost of quotient {}", step.quotient);
             let alive = parity != old || !self.functions.is_passed(step);
             ensure!(alive, "a ghost of {step:?} outlived its function");

@@ -16,13 +16,13 @@ use crate::{AdaptiveError, Growable, KeyHasher, Remote};
 
 use super::addresses::HALF;
 use super::core::Core;
-use super::ground::Ground;
 use super::lists::{Home, Outcome};
 use super::local::Local;
+use super::table::BroomTable;
 
-impl<G: Ground, H: KeyHasher> Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// See [`BroomFilter::merge`](super::BroomFilter::merge).
-    pub(super) fn merge<G2: Ground, H2: KeyHasher, R: Remote>(
+    pub(super) fn merge<G2: BroomTable, H2: KeyHasher, R: Remote>(
         &mut self,
         remote: &mut R,
         other: &Core<G2, H2>,
@@ -75,7 +75,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
     }
 }
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// Calls `visit` with every key, by address. Fails if a fingerprint has no key.
     fn each_key<R: Remote>(
         &self,
@@ -84,7 +84,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     ) -> Outcome<(), R> {
         for step in 0..self.quotients() {
             let quotient = self.functions.step(step).quotient;
-            let expected = self.ground.stored_at(quotient);
+            let expected = self.table.stored_at(quotient);
             if expected == 0 {
                 continue;
             }
@@ -99,7 +99,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     }
 }
 
-impl<G: Ground, H: KeyHasher> Growable for Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Growable for Core<G, H> {
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         let capacity = self.capacity.checked_mul(2).ok_or_else(|| self.full())?;
         self.become_anew(capacity, remote, |_, _| Ok(()))?;

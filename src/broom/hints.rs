@@ -9,9 +9,9 @@
 
 use crate::{InvariantError, error::ensure};
 
-use super::on_quotients::QuotientGround;
+use super::on_quotients::BroomQuotients;
 
-impl QuotientGround {
+impl BroomQuotients {
     /// Whether a key of this quotient may be elsewhere.
     #[inline(always)]
     pub(super) fn is_hinted(&self, quotient: u64) -> bool {

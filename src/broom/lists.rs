@@ -11,8 +11,8 @@ use std::ops::{ControlFlow, RangeInclusive};
 use crate::{AdaptiveError, KeyHasher, Remote};
 
 use super::fingerprint::Fingerprint;
-use super::ground::Ground;
 use super::local::Local;
+use super::table::BroomTable;
 
 /// Pairs of the remote.
 pub(super) type Pairs = Vec<(u64, Vec<u8>)>;
@@ -27,8 +27,8 @@ pub(super) struct Stored<S> {
     pub(super) spot: S,
 }
 
-/// A key that a ground has.
-pub(super) type StoredOn<G> = Stored<<G as Ground>::Spot>;
+/// A key that a table has.
+pub(super) type StoredOn<G> = Stored<<G as BroomTable>::Spot>;
 
 /// The keys of a quotient.
 #[derive(Debug)]
@@ -52,10 +52,10 @@ impl<S: Copy + Ord> Claims<S> {
     }
 
     /// Where the filter has the key of this fingerprint; `None` if nowhere, or if that is another key's place.
-    pub(super) fn claim<G: Ground<Spot = S>>(&mut self, ground: &G, key: &Fingerprint) -> Option<S> {
-        let spot = ground.find(key)?;
+    pub(super) fn claim<G: BroomTable<Spot = S>>(&mut self, table: &G, key: &Fingerprint) -> Option<S> {
+        let spot = table.find(key)?;
         let owners = self.owners.entry(spot).or_default();
-        if *owners > 0 && *owners >= ground.count_matches(key) {
+        if *owners > 0 && *owners >= table.count_matches(key) {
             return None;
         }
         *owners += 1;
@@ -74,7 +74,7 @@ pub(super) fn read<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) ->
     Ok(pairs)
 }
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// The keys of a quotient, of which `last` is the last to be paired.
     pub(super) fn home_of<R: Remote>(
         &self,
@@ -91,7 +91,7 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         pairs.sort_by_key(|(_, key)| Some(key.as_slice()) == last);
         let at_home = |(address, key): (u64, Vec<u8>)| Some((self.at_home(address, &key)?, key));
         let (prints, keys): (Vec<Fingerprint>, Vec<Vec<u8>>) = pairs.into_iter().filter_map(at_home).unzip();
-        let spots = self.ground.claim_all(&prints);
+        let spots = self.table.claim_all(&prints);
         let mut home = Home { stored: Vec::with_capacity(keys.len()), homeless: Vec::new() };
         for ((key, fingerprint), spot) in keys.into_iter().zip(prints).zip(spots) {
             match spot {
@@ -105,13 +105,13 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// What says that filter and remote disagree on a quotient.
     pub(super) fn inconsistent<E>(&self, quotient: u64, found: usize) -> AdaptiveError<E> {
         let address = *self.addresses(quotient).start();
-        AdaptiveError::Inconsistent { address, expected: self.ground.stored_at(quotient), found }
+        AdaptiveError::Inconsistent { address, expected: self.table.stored_at(quotient), found }
     }
 
     /// Whether every key of a quotient has a fingerprint, and every fingerprint a key.
     fn check<E>(&self, quotient: u64, pairs: Pairs) -> Result<usize, AdaptiveError<E>> {
         let Home { stored, homeless } = self.paired(pairs, None);
-        if !homeless.is_empty() || stored.len() != self.ground.stored_at(quotient) {
+        if !homeless.is_empty() || stored.len() != self.table.stored_at(quotient) {
             return Err(self.inconsistent(quotient, stored.len() + homeless.len()));
         }
         Ok(stored.len())
@@ -134,13 +134,13 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         remote.range(self.all_addresses(), visit).map_err(AdaptiveError::Remote)?;
         result?;
         found += self.check(quotient, pairs)?;
-        if found == self.ground.len() { Ok(()) } else { Err(self.first_missing(remote)) }
+        if found == self.table.len() { Ok(()) } else { Err(self.first_missing(remote)) }
     }
 
     /// The first quotient whose keys the remote lacks.
     #[cold]
     fn first_missing<R: Remote>(&self, remote: &mut R) -> AdaptiveError<R::Error> {
-        for quotient in (0..self.quotients()).filter(|&quotient| self.ground.stored_at(quotient) > 0) {
+        for quotient in (0..self.quotients()).filter(|&quotient| self.table.stored_at(quotient) > 0) {
             let checked =
                 read(self.addresses(quotient), remote).and_then(|pairs| self.check(quotient, pairs));
             if let Err(error) = checked {

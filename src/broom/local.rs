@@ -1,4 +1,4 @@
-//! The local state of a broom filter: a ground with the functions that its fingerprints are cut by, and what it may spend.
+//! The local state of a broom filter: a table with the functions that its fingerprints are cut by, and what it may spend.
 //!
 //! Everything here knows nothing of keys or of the remote.
 
@@ -8,16 +8,16 @@ use super::builder::Blueprint;
 use super::columns::Columns;
 use super::fingerprint::{Fingerprint, Remainders, TAIL_BITS};
 use super::functions::Functions;
-use super::ground::Ground;
+use super::table::BroomTable;
 
 /// E at most. At rates below that, whoever wants mates has to ask 2^40 times for the first false positive of one key.
 const MOST_EXTRA: u32 = 20;
 
 /// The local state of a broom filter.
 #[derive(Debug, Clone)]
-pub(super) struct Local<G: Ground, H> {
+pub(super) struct Local<G: BroomTable, H> {
     pub(super) functions: Functions<G::Columns, H>,
-    pub(super) ground: G,
+    pub(super) table: G,
     pub(super) remainders: Remainders,
     /// Which half of the addresses is the filter's: 0, or the bit that tells it.
     pub(super) half: u64,
@@ -37,7 +37,7 @@ pub(super) struct Switches {
     pub(super) frontier: bool,
 }
 
-impl<G: Ground, H: KeyHasher> Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// An empty filter for so many keys whose functions begin with that of number `phase`.
     pub(super) fn new(
         blueprint: Blueprint<G::Cut>,
@@ -46,8 +46,8 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         phase: u64,
     ) -> Result<Self, BuildError> {
         let columns = G::columns(blueprint, capacity)?;
-        let ground = G::new(blueprint, columns, capacity)?;
-        Ok(Self::from_parts(blueprint, capacity, Functions::new(hasher, columns, phase), ground))
+        let table = G::new(blueprint, columns, capacity)?;
+        Ok(Self::from_parts(blueprint, capacity, Functions::new(hasher, columns, phase), table))
     }
 
     /// A filter for so many keys that was there before.
@@ -55,12 +55,12 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
         blueprint: Blueprint<G::Cut>,
         capacity: usize,
         functions: Functions<G::Columns, H>,
-        ground: G,
+        table: G,
     ) -> Self {
         let remainders = G::remainders(blueprint.cut);
         Self {
             functions,
-            ground,
+            table,
             remainders,
             half: 0,
             extra: (remainders.table_bits + remainders.rest_bits).min(MOST_EXTRA),
@@ -78,13 +78,13 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     /// How many adaptivity bits a newcomer takes whom no stored fingerprint is a prefix of: as few as keep its
     /// own from being a prefix of a stored one (Invariant 7), and what the [ghosts](super::ghosts) ask for.
     pub(super) fn free_length(&self, key: &Fingerprint) -> u32 {
-        let free = self.ground.closest(key).map_or(0, |common| (common + 1).min(TAIL_BITS));
-        free.max(self.ground.ghost_length(key))
+        let free = self.table.closest(key).map_or(0, |common| (common + 1).min(TAIL_BITS));
+        free.max(self.table.ghost_length(key))
     }
 
     /// Adaptivity bits of stored keys and of ghosts.
     pub(super) fn adaptivity_bits(&self) -> usize {
-        let ([_, bits], [_, ghost_bits]) = (self.ground.string_counts(), self.ground.ghost_counts());
+        let ([_, bits], [_, ghost_bits]) = (self.table.string_counts(), self.table.ghost_counts());
         bits + ghost_bits
     }
 
@@ -94,22 +94,22 @@ impl<G: Ground, H: KeyHasher> Local<G, H> {
     }
 
     pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
-        AdaptiveError::OutOfMemory { bytes: self.ground.memory_bits() / 8 }
+        AdaptiveError::OutOfMemory { bytes: self.table.memory_bits() / 8 }
     }
 
     /// Walks everything.
     pub(super) fn verify(&self) -> Result<(), InvariantError> {
-        self.ground.verify()?;
+        self.table.verify()?;
         self.verify_ghosts()
     }
 }
 
 /// The same functions with the frontier at the same place, the same fingerprints, the same ghosts.
-impl<G: Ground, H: KeyHasher> PartialEq for Local<G, H> {
+impl<G: BroomTable, H: KeyHasher> PartialEq for Local<G, H> {
     fn eq(&self, other: &Self) -> bool {
         self.remainders == other.remainders
             && self.functions.hasher() == other.functions.hasher()
             && self.functions.position() == other.functions.position()
-            && self.ground == other.ground
+            && self.table == other.table
     }
 }

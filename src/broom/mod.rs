@@ -21,7 +21,7 @@
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
 //! Not of the paper: `addresses`, `lists` (what the remote says is paired with what is stored), `settle` (the way back after a failure), `growth`; and the second
-//! ground. All of the above but the last two lines of section 5 is written over a `ground`: `on_quotients` is the paper's, whose
+//! table. All of the above but the last two lines of section 5 is written over a `table`: `on_quotients` is the paper's, whose
 //! levels these lines are, and `on_bins` has cache-line bins, with `strings` beside them. `columns` says how each cuts a hash.
 //!
 //! # Choices
@@ -87,7 +87,6 @@ mod fingerprint;
 mod frontier;
 mod functions;
 mod ghosts;
-mod ground;
 mod growth;
 mod hints;
 mod level;
@@ -102,6 +101,7 @@ mod roll;
 mod secondary;
 mod settle;
 mod strings;
+mod table;
 #[cfg(test)]
 mod tests;
 mod transaction;

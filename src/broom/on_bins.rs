@@ -1,4 +1,4 @@
-//! Cache-line bins as the ground: class and tag of a fingerprint stand in the line of its bin or beyond it, and everything else
+//! Cache-line bins as the table: class and tag of a fingerprint stand in the line of its bin or beyond it, and everything else
 //! beside the bins.
 //!
 //! Of equal fingerprints, those that differ in their adaptivity bits alone, none comes before the other: a string is known by the
@@ -20,11 +20,11 @@ use super::builder::Blueprint;
 use super::columns::{Bins, Columns};
 use super::fingerprint::{Baseline, Fingerprint, Remainders};
 use super::functions::Step;
-use super::ground::{Ground, Levels, NoMemory, Room};
 use super::lists::Claims;
 use super::local::Local;
 use super::roll::Roll;
 use super::strings::Strings;
+use super::table::{BroomTable, Levels, NoMemory, Room};
 
 /// How fingerprints are cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +52,7 @@ const FEW: usize = 8;
 
 /// See the [module](self).
 #[derive(Debug, Clone)]
-pub(super) struct BinGround {
+pub(super) struct BroomBins {
     pub(super) table: Table,
     columns: Bins,
     pub(super) strings: Strings,
@@ -60,8 +60,8 @@ pub(super) struct BinGround {
     pub(super) ghosts: Adaptivity,
 }
 
-impl BinGround {
-    /// A ground that was there before.
+impl BroomBins {
+    /// A table that was there before.
     pub(super) fn from_parts(table: Table, columns: Bins, strings: Strings, ghosts: Adaptivity) -> Self {
         Self { table, columns, strings, ghosts }
     }
@@ -116,27 +116,27 @@ impl BinGround {
 
     #[inline]
     fn settled<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
-        let (ground, place) = (&local.ground, local.functions.place(digest));
-        let Found { slots, flag, beyond } = ground.table.find_flagged(place);
+        let (table, place) = (&local.table, local.functions.place(digest));
+        let Found { slots, flag, beyond } = table.table.find_flagged(place);
         // What is there without a string is a prefix of every key with its baseline, and most have none.
         if slots != 0 && flag == 0 {
             return true;
         }
         let mut rest = slots;
         while rest != 0 {
-            if ground.strings.get(place.bin, rest.trailing_zeros() as usize).is_empty() {
+            if table.strings.get(place.bin, rest.trailing_zeros() as usize).is_empty() {
                 return true;
             }
             rest &= rest - 1;
         }
-        let overflown = beyond && ground.table.contains_beyond(place);
+        let overflown = beyond && table.table.contains_beyond(place);
         if flag == 0 || (slots == 0 && !overflown) {
             return overflown;
         }
-        if overflown && ground.strings.are_empty_from(place.bin, ground.table.shape().slots as usize) {
+        if overflown && table.strings.are_empty_from(place.bin, table.table.shape().slots as usize) {
             return true;
         }
-        ground.matches(&local.fingerprint(digest)).next().is_some()
+        table.matches(&local.fingerprint(digest)).next().is_some()
     }
 
     /// The answer to a query of which this was found: two branches, both seldom taken, and none on the match.
@@ -198,7 +198,7 @@ impl BinGround {
     }
 }
 
-impl Ground for BinGround {
+impl BroomTable for BroomBins {
     type Cut = BinCut;
     type Columns = Bins;
     type Spot = Spot;
@@ -256,14 +256,14 @@ impl Ground for BinGround {
 
     #[inline(always)]
     fn contains<H: KeyHasher>(local: &Local<Self, H>, place: Place, digest: impl FnOnce() -> Digest) -> bool {
-        let table = &local.ground.table;
+        let table = &local.table.table;
         table.ask_flagged(table.line(place.bin), place, |found| Self::answer(local, found, digest))
     }
 
     /// The machine is chosen once for a batch, and what one line does not settle is settled at its end.
     #[inline]
     fn contains_many<H: KeyHasher, K: Key>(local: &Local<Self, H>, keys: &[K], answers: &mut Vec<bool>) {
-        let (table, functions) = (&local.ground.table, &local.functions);
+        let (table, functions) = (&local.table.table, &local.functions);
         answers.clear();
         answers.resize(keys.len(), false);
         for (keys, answers) in keys.chunks(Doubts::MOST).zip(answers.chunks_mut(Doubts::MOST)) {

@@ -1,4 +1,4 @@
-//! The ground of the paper: a primary quotient table, and what it cannot take elsewhere (sections 5.2 to 5.4).
+//! The table of the paper: a primary quotient table, and what it cannot take elsewhere (sections 5.2 to 5.4).
 //!
 //! Whoever wants to put a fingerprint somewhere makes room for it first: the memory is there then, and nothing can fail.
 
@@ -13,9 +13,9 @@ use super::columns::{STRATUM_BITS, Slots, fraction_bits, whole_columns};
 use super::elsewhere::Elsewhere;
 use super::fingerprint::{Baseline, Fingerprint, Remainders};
 use super::functions::Step;
-use super::ground::{Ground, Levels, NoMemory, Room};
 use super::level::Level;
 use super::local::Local;
+use super::table::{BroomTable, Levels, NoMemory, Room};
 
 /// Where a stored fingerprint stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub(super) enum Site {
 
 /// See the [module](self).
 #[derive(Debug, Clone)]
-pub(super) struct QuotientGround {
+pub(super) struct BroomQuotients {
     pub(super) primary: Level,
     pub(super) elsewhere: Elsewhere,
     pub(super) remainders: Remainders,
@@ -47,8 +47,8 @@ pub(super) struct QuotientGround {
     pub(super) roomy: bool,
 }
 
-impl QuotientGround {
-    /// A ground that was there before.
+impl BroomQuotients {
+    /// A table that was there before.
     pub(super) fn from_parts(
         primary: Level,
         elsewhere: Elsewhere,
@@ -91,7 +91,7 @@ impl QuotientGround {
         Some(Baseline { quotient, remainder: self.table().remainder_of(fraction), rest })
     }
 
-    /// [`find`](Ground::find) on one level only.
+    /// [`find`](BroomTable::find) on one level only.
     #[inline]
     fn find_on(&self, key: &Fingerprint, site: Site) -> Option<Spot> {
         match (site, &self.elsewhere) {
@@ -108,20 +108,20 @@ impl QuotientGround {
     #[cold]
     #[inline(never)]
     fn settle<H: KeyHasher>(local: &Local<Self, H>, answer: Answer, digest: Digest, place: Place) -> bool {
-        let ground = &local.ground;
-        if let Elsewhere::Secondary(secondary) = &ground.elsewhere {
+        let table = &local.table;
+        if let Elsewhere::Secondary(secondary) = &table.elsewhere {
             // A fingerprint without adaptivity bits is a prefix of every query that has its baseline.
-            if answer.slots().is_some_and(|slots| ground.primary.any_bare(place.quotient, slots)) {
+            if answer.slots().is_some_and(|slots| table.primary.any_bare(place.quotient, slots)) {
                 return true;
             }
             // A flag is nearly always set for another remainder.
-            let remainder = ground.table().remainder_of(place.fraction);
+            let remainder = table.table().remainder_of(place.fraction);
             let baseline = Baseline { quotient: place.quotient, remainder, rest: 0 };
             if answer == Answer::ELSEWHERE && !secondary.may_contain(baseline) {
                 return false;
             }
         }
-        ground.find(&local.fingerprint(digest)).is_some()
+        table.find(&local.fingerprint(digest)).is_some()
     }
 
     /// Where a newcomer can go, the primary table first. The memory for it is there then, and [`place`](Self::place) cannot
@@ -147,7 +147,7 @@ impl QuotientGround {
     }
 
     /// Stores a fingerprint with so many adaptivity bits where [room](Self::make_room) was made for it, or where it was
-    /// [taken](Ground::take) from.
+    /// [taken](BroomTable::take) from.
     #[inline]
     fn place(&mut self, key: &Fingerprint, len: u32, site: Site) {
         let string = key.tail.prefix(len);
@@ -186,7 +186,7 @@ impl QuotientGround {
     }
 }
 
-impl Ground for QuotientGround {
+impl BroomTable for BroomQuotients {
     type Cut = Remainders;
     type Columns = Slots;
     type Spot = Spot;
@@ -241,7 +241,7 @@ impl Ground for QuotientGround {
 
     #[inline(always)]
     fn contains<H: KeyHasher>(local: &Local<Self, H>, place: Place, digest: impl FnOnce() -> Digest) -> bool {
-        let answer = local.ground.table().answer(place);
+        let answer = local.table.table().answer(place);
         if answer == Answer::NO {
             return false;
         }
@@ -255,7 +255,7 @@ impl Ground for QuotientGround {
         let hasher = local.functions.hasher();
         let prepare = |key: &K| {
             let place = local.functions.place(hasher.digest_key(key));
-            local.ground.prefetch(place);
+            local.table.prefetch(place);
             place
         };
         batch::contains_many(keys, answers, prepare, |key, place| {
@@ -455,7 +455,7 @@ impl Ground for QuotientGround {
 }
 
 /// The same fingerprints and ghosts.
-impl PartialEq for QuotientGround {
+impl PartialEq for BroomQuotients {
     fn eq(&self, other: &Self) -> bool {
         self.primary == other.primary
             && self.elsewhere == other.elsewhere

@@ -32,14 +32,14 @@ use super::addresses::HALF;
 use super::builder::{BUDGETS, Blueprint};
 use super::core::Core;
 use super::functions::Functions;
-use super::ground::Ground;
 use super::local::Local;
+use super::table::BroomTable;
 
 /// More than any filter comes to, and few enough that no sum overflows.
 pub(super) const MAX_COUNT: u64 = 1 << 56;
 
-/// A ground that can be written and read.
-pub(super) trait Lasting: Ground {
+/// A table that can be written and read.
+pub(super) trait Lasting: BroomTable {
     /// The loads that a builder can ask for.
     const LOADS: RangeInclusive<f64>;
 
@@ -62,10 +62,10 @@ pub(super) trait Lasting: Ground {
     ) -> Result<Self, FormatError>;
 }
 
-/// The ground of the filter in a file: remainders always have bits in the table, and bins say 0 there.
-pub(super) fn ground_of(decoder: &Decoder<'_>) -> Result<crate::Ground, FormatError> {
+/// The table of the filter in a file: remainders always have bits in the table, and bins say 0 there.
+pub(super) fn table_of(decoder: &Decoder<'_>) -> Result<crate::Table, FormatError> {
     let [_, table_bits, ..] = decoder.parameters::<7>()?;
-    Ok(if table_bits == 0 { crate::Ground::Bins } else { crate::Ground::Quotient })
+    Ok(if table_bits == 0 { crate::Table::Bins } else { crate::Table::Quotient })
 }
 
 impl<G: Lasting, H: KeyHasher> Core<G, H> {
@@ -75,10 +75,10 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let (phase, frontier) = local.functions.position();
         let (load, budget) = (load.to_bits(), budget.to_bits());
         encoder.parameters(&[first, second, third, load, budget, phase, frontier]);
-        let (growable, hinted) = (self.growable.into(), local.ground.hinted());
+        let (growable, hinted) = (self.growable.into(), local.table.hinted());
         let half = u64::from(local.half > 0);
         encoder.words(&[self.adaptations, self.growths, growable, hinted, half])?;
-        local.ground.encode(encoder)
+        local.table.encode(encoder)
     }
 
     pub(super) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
@@ -99,8 +99,8 @@ impl<G: Lasting, H: KeyHasher> Core<G, H> {
         let mut functions = Functions::new(decoder.hasher()?, columns, phase);
         let last = functions.walk() - 1;
         functions.set_position((phase, in_range("steps of the frontier", frontier, 0..=last)?));
-        let ground = G::decode(decoder, blueprint, columns, hinted)?;
-        let mut local = Local::from_parts(blueprint, capacity, functions, ground);
+        let table = G::decode(decoder, blueprint, columns, hinted)?;
+        let mut local = Local::from_parts(blueprint, capacity, functions, table);
         local.half = if flag("half of the addresses", half)? { HALF } else { 0 };
         Ok(Self {
             local,

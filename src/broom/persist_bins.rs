@@ -7,11 +7,11 @@ use crate::format::{Decoder, Encoder, FormatError, in_range, unsound};
 use super::builder::Blueprint;
 use super::columns::{Bins, Columns};
 use super::fingerprint::TAIL_BITS;
-use super::on_bins::{BinCut, BinGround};
+use super::on_bins::{BinCut, BroomBins};
 use super::persist::{Lasting, decode_codes, encode_codes};
 use super::strings::Strings;
 
-impl Lasting for BinGround {
+impl Lasting for BroomBins {
     const LOADS: std::ops::RangeInclusive<f64> = bins::LOADS;
 
     fn parameters(cut: BinCut, columns: Bins) -> [u64; 3] {

@@ -11,14 +11,14 @@ use super::columns::Slots;
 use super::elsewhere::Elsewhere;
 use super::fingerprint::Remainders;
 use super::level::Level;
-use super::on_quotients::QuotientGround;
+use super::on_quotients::BroomQuotients;
 use super::persist::{Lasting, MAX_COUNT, decode_codes, encode_codes};
 use super::secondary::Secondary;
 
 /// Words of a bucket of the back yard.
 const BUCKET: u64 = 8;
 
-impl Lasting for QuotientGround {
+impl Lasting for BroomQuotients {
     const LOADS: std::ops::RangeInclusive<f64> = LOADS;
 
     fn parameters(Remainders { table_bits, rest_bits }: Remainders, columns: Slots) -> [u64; 3] {

@@ -13,14 +13,14 @@ use crate::filter::clear_range;
 use crate::{Authority, KeyHasher, Remote, Settled};
 
 use super::core::Core;
-use super::ground::Ground;
 use super::lists::Outcome;
+use super::table::BroomTable;
 use super::transaction::{Transaction, atomically};
 
 /// Addresses that are settled at once.
 const ADDRESSES: u64 = 512;
 
-impl<G: Ground, H: KeyHasher> Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// See [`Adaptive::settle`](crate::Adaptive::settle).
     pub(super) fn settle_range<R: Remote>(
         &mut self,
@@ -66,14 +66,14 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
             let mut slots = 0;
             for quotient in quotients {
                 let keys = steps.list(quotient)?.len();
-                slots += steps.local.ground.stored_at(quotient) - keys;
+                slots += steps.local.table.stored_at(quotient) - keys;
             }
             Ok(slots)
         })
     }
 }
 
-impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
+impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Sends every key at these addresses, or found on the way, home. Returns all quotients that were looked at.
     fn gather(&mut self, addresses: RangeInclusive<u64>) -> Outcome<BTreeSet<u64>, R> {
         self.read_ahead(addresses.clone())?;

@@ -22,13 +22,13 @@ use crate::{AdaptiveError, Change, KeyHasher, Remote};
 
 use super::fingerprint::{Fingerprint, TAIL_BITS};
 use super::functions::Step;
-use super::ground::{Ground, NoMemory, Room};
 use super::lists::{self, Home, Outcome, Pairs, Stored, StoredOn};
 use super::local::Local;
+use super::table::{BroomTable, NoMemory, Room};
 
 /// How to take a step back.
 #[derive(Debug)]
-enum Undo<G: Ground> {
+enum Undo<G: BroomTable> {
     Placed { key: Fingerprint, site: G::Site },
     Taken { key: Fingerprint, len: u32, site: G::Site },
     Extended { key: Fingerprint, len: u32 },
@@ -45,7 +45,7 @@ struct Ahead {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Transaction<'t, G: Ground, H: KeyHasher, R: Remote> {
+pub(super) struct Transaction<'t, G: BroomTable, H: KeyHasher, R: Remote> {
     pub(super) local: &'t mut Local<G, H>,
     remote: &'t mut R,
     /// Changes that the remote does not know of yet: whether a pair is to be there.
@@ -57,13 +57,13 @@ pub(super) struct Transaction<'t, G: Ground, H: KeyHasher, R: Remote> {
 }
 
 /// Does what `steps` say, or nothing.
-pub(super) fn atomically<G: Ground, H: KeyHasher, R: Remote, T>(
+pub(super) fn atomically<G: BroomTable, H: KeyHasher, R: Remote, T>(
     local: &mut Local<G, H>,
     remote: &mut R,
     steps: impl FnOnce(&mut Transaction<'_, G, H, R>) -> Outcome<T, R>,
 ) -> Outcome<T, R> {
     let position = local.functions.position();
-    local.ground.begin();
+    local.table.begin();
     let (pending, undo) = (BTreeMap::new(), Vec::new());
     let mut transaction = Transaction { local, remote, pending, ahead: None, undo, position };
     let value = steps(&mut transaction)?;
@@ -72,14 +72,14 @@ pub(super) fn atomically<G: Ground, H: KeyHasher, R: Remote, T>(
 }
 
 /// Whatever was not committed is taken back, when a panic unwinds as well.
-impl<G: Ground, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
+impl<G: BroomTable, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
     fn drop(&mut self) {
         self.take_back();
-        self.local.ground.end();
+        self.local.table.end();
     }
 }
 
-impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
+impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have none get one.
     pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
         self.list_but(quotient, None)
@@ -163,13 +163,13 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// the two cannot be told apart.
     pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint, extra: u32) {
         let common = owner.tail.common(key.tail);
-        let len = self.local.ground.set_length(owner, (common + 1 + extra).min(TAIL_BITS));
+        let len = self.local.table.set_length(owner, (common + 1 + extra).min(TAIL_BITS));
         self.undo.push(Undo::Extended { key: *owner, len });
     }
 
     /// Makes way for a newcomer and stores it.
     pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
-        if self.local.ground.find(fingerprint).is_some() {
+        if self.local.table.find(fingerprint).is_some() {
             let mut list = self.list_but(fingerprint.quotient(), Some(key))?;
             // A row of its own that is there already speaks for no fingerprint.
             list.retain(|stored| stored.key != key);
@@ -180,8 +180,8 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// The same where the keys of the quotient are known.
     fn settle_in(&mut self, fingerprint: &Fingerprint, key: &[u8], list: &[StoredOn<G>]) -> Outcome<(), R> {
-        if let Some(spot) = self.local.ground.find(fingerprint) {
-            let accepted = |stored: &&StoredOn<G>| self.local.ground.find(&stored.fingerprint) == Some(spot);
+        if let Some(spot) = self.local.table.find(fingerprint) {
+            let accepted = |stored: &&StoredOn<G>| self.local.table.find(&stored.fingerprint) == Some(spot);
             let owner = list.iter().find(accepted).map(|stored| stored.fingerprint);
             // Nobody can tell a newcomer from a key that is not there. If it was there after all, both would have one fingerprint,
             // which goes with the first of them.
@@ -191,7 +191,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
             }
         }
         let len = self.local.free_length(fingerprint);
-        let placed = self.local.ground.put(fingerprint, len);
+        let placed = self.local.table.put(fingerprint, len);
         let Room { site, outgrown } = placed.map_err(|NoMemory| self.local.out_of_memory())?;
         if let Some(outgrown) = outgrown {
             self.undo.push(Undo::Grown { outgrown });
@@ -204,11 +204,11 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Takes a stored key out.
     pub(super) fn take(&mut self, Stored { key, fingerprint, .. }: &StoredOn<G>) {
         // Not where it was when the list was read: keys of one digest are found in one place until that is empty.
-        let Some(site) = self.local.ground.find(fingerprint).map(G::site) else {
+        let Some(site) = self.local.table.find(fingerprint).map(G::site) else {
             debug_assert!(false, "the key was found when its list was read");
             return;
         };
-        let len = self.local.ground.take(fingerprint, site).len();
+        let len = self.local.table.take(fingerprint, site).len();
         self.undo.push(Undo::Taken { key: *fingerprint, len, site });
         self.set(self.local.address(fingerprint), key, false);
     }
@@ -218,17 +218,17 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     pub(super) fn drop_spares(&mut self, quotient: u64) -> Outcome<(), R> {
         let keys: Vec<Fingerprint> =
             self.home_of(quotient, None)?.stored.into_iter().map(|stored| stored.fingerprint).collect();
-        while self.local.ground.stored_at(quotient) > keys.len() {
+        while self.local.table.stored_at(quotient) > keys.len() {
             // What stands behind a fingerprint that goes moves.
-            let ground = &self.local.ground;
-            let (claimed, items) = (ground.claim_all(&keys), ground.items_of(quotient));
+            let table = &self.local.table;
+            let (claimed, items) = (table.claim_all(&keys), table.items_of(quotient));
             let spare = items.into_iter().find(|(spot, item)| {
-                let alone = !G::is_extensible(*spot) || ground.find(item) == Some(*spot);
+                let alone = !G::is_extensible(*spot) || table.find(item) == Some(*spot);
                 alone && !claimed.contains(&Some(*spot))
             });
             let Some((spot, key)) = spare else { break };
             let site = G::site(spot);
-            let len = self.local.ground.take(&key, site).len();
+            let len = self.local.table.take(&key, site).len();
             self.undo.push(Undo::Taken { key, len, site });
         }
         Ok(())
@@ -241,7 +241,7 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// Lets the ghosts of a step and a function die; returns how many there were.
     pub(super) fn kill_ghosts(&mut self, step: Step, function: u64) -> usize {
-        let ghosts = self.local.ground.kill_ghosts(step, function);
+        let ghosts = self.local.table.kill_ghosts(step, function);
         let count = ghosts.len();
         if count > 0 {
             self.undo.push(Undo::Killed { step, function, ghosts });
@@ -254,16 +254,16 @@ impl<G: Ground, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         for step in self.undo.drain(..).rev() {
             match step {
                 Undo::Placed { key, site } => {
-                    self.local.ground.take(&key, site);
+                    self.local.table.take(&key, site);
                 }
-                Undo::Taken { key, len, site } => self.local.ground.restore(&key, len, site),
+                Undo::Taken { key, len, site } => self.local.table.restore(&key, len, site),
                 Undo::Extended { key, len } => {
-                    self.local.ground.set_length(&key, len);
+                    self.local.table.set_length(&key, len);
                 }
                 Undo::Killed { step, function, ghosts } => {
                     ghosts.into_iter().for_each(|bits| self.local.add_ghost(step, function, bits));
                 }
-                Undo::Grown { outgrown } => self.local.ground.shrink(outgrown),
+                Undo::Grown { outgrown } => self.local.table.shrink(outgrown),
             }
         }
         self.local.functions.set_position(self.position);

@@ -4,7 +4,7 @@
 
 use crate::error::ensure;
 use crate::format::{Decoder, Encoder, FormatError, unsound};
-use crate::ground::Homes;
+use crate::homes::Homes;
 use crate::{AdaptiveError, BuildError, Digest, InvariantError};
 
 /// The sum of the marks of a list's keys, modulo 256.

@@ -5,7 +5,7 @@ use super::ledger::{Ledger, ListSum};
 use super::level::LevelFilter;
 use super::levels::{Levels, NoRoom};
 use crate::filter::out_of_memory;
-use crate::ground::Seen;
+use crate::homes::Seen;
 use crate::{Adaptation, AdaptiveError, Change, Digest, Filter, FullError, KeyHasher, Remote};
 
 pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;

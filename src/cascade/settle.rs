@@ -8,7 +8,7 @@ use super::level::LevelFilter;
 use super::levels::{Levels, NoRoom};
 use super::operations::Outcome;
 use crate::filter::out_of_memory;
-use crate::ground::visit_keys;
+use crate::homes::visit_keys;
 use crate::{AdaptiveError, Authority, Digest, Filter, KeyHasher, Remote, Settled};
 
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::bins::BinParameters;
-use crate::ground::{Ground, Wishes, choose, from_sorted};
+use crate::homes::{Table, Wishes, choose, from_sorted};
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, code_for, common_parameters};
 use crate::{BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
@@ -27,7 +27,7 @@ use super::{ExtensionFilter, On};
 pub struct ExtensionFilterBuilder<H = Xxh3> {
     parameters: Parameters,
     /// If it was given.
-    ground: Option<Ground>,
+    table: Option<Table>,
     /// Whether room for repairs was asked for, which blocks with codes have.
     with_room: bool,
     hasher: PhantomData<H>,
@@ -35,7 +35,7 @@ pub struct ExtensionFilterBuilder<H = Xxh3> {
 
 impl ExtensionFilterBuilder<Xxh3> {
     pub(super) fn new() -> Self {
-        Self { parameters: Parameters::default(), ground: None, with_room: false, hasher: PhantomData }
+        Self { parameters: Parameters::default(), table: None, with_room: false, hasher: PhantomData }
     }
 }
 
@@ -52,30 +52,30 @@ const HOLDS: [(CodeShare, f64); 5] = [
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     common_parameters!();
 
-    /// Returns which table the filter is built on. Unless given, [bins](Ground::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
-    /// they are faster and about as small; a [quotient table](Ground::Quotient) for all others, and for filters with
+    /// Returns which table the filter is built on. Unless given, [bins](Table::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
+    /// they are faster and about as small; a [quotient table](Table::Quotient) for all others, and for filters with
     /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
-    /// [`ExtensionFilter::ground`] says which one a filter has.
+    /// [`ExtensionFilter::table`] says which one a filter has.
     ///
     /// ```
-    /// use besom::{BuildError, ExtensionFilter, Ground, Overflow};
+    /// use besom::{BuildError, ExtensionFilter, Table, Overflow};
     ///
-    /// let builder = ExtensionFilter::builder().capacity(1_000_000).ground(Ground::Bins);
-    /// assert_eq!(builder.clone().build()?.ground(), Ground::Bins);
+    /// let builder = ExtensionFilter::builder().capacity(1_000_000).table(Table::Bins);
+    /// assert_eq!(builder.clone().build()?.table(), Table::Bins);
     /// let contradiction = builder.overflow(Overflow::Reset).build();
     /// assert!(matches!(contradiction, Err(BuildError::Conflict { .. })));
     /// let small = ExtensionFilter::builder().capacity(100).build()?;
-    /// assert_eq!(small.ground(), Ground::Quotient);
+    /// assert_eq!(small.table(), Table::Quotient);
     /// # Ok::<(), BuildError>(())
     /// ```
-    pub fn ground(mut self, ground: Ground) -> Self {
-        self.ground = Some(ground);
+    pub fn table(mut self, table: Table) -> Self {
+        self.table = Some(table);
         self
     }
 
     /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given. Only a
-    /// [quotient table](Ground::Quotient) has blocks that can be [reset](Overflow::Reset).
+    /// [quotient table](Table::Quotient) has blocks that can be [reset](Overflow::Reset).
     pub fn overflow(mut self, policy: Overflow) -> Self {
         self.parameters.overflow = policy;
         self
@@ -94,13 +94,13 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
     /// [`overflow`](Self::overflow) says. With remainders of 8 bits (ε = 2^-8) this layout is the
-    /// fastest. A filter that is asked for this stands on a [quotient table](Ground::Quotient); bins have no code, and repairs
+    /// fastest. A filter that is asked for this stands on a [quotient table](Table::Quotient); bins have no code, and repairs
     /// take the room that they need.
     ///
     /// ```
-    /// use besom::{ExtensionFilter, Ground};
+    /// use besom::{ExtensionFilter, Table};
     ///
-    /// let builder = ExtensionFilter::builder().capacity(100_000).ground(Ground::Quotient);
+    /// let builder = ExtensionFilter::builder().capacity(100_000).table(Table::Quotient);
     /// let (usual, few) = (builder.size_in_bits()?, builder.clone().repairs_per_key(0.005).size_in_bits()?);
     /// assert!(few < usual);
     /// # Ok::<(), besom::BuildError>(())
@@ -113,8 +113,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
 
     /// Uses another hash function.
     pub fn hasher<G: KeyHasher>(self) -> ExtensionFilterBuilder<G> {
-        let Self { parameters, ground, with_room, .. } = self;
-        ExtensionFilterBuilder { parameters, ground, with_room, hasher: PhantomData }
+        let Self { parameters, table, with_room, .. } = self;
+        ExtensionFilterBuilder { parameters, table, with_room, hasher: PhantomData }
     }
 
     /// Builds the filter.
@@ -124,8 +124,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// [`BuildError`] says which parameter cannot be met, and what can.
     pub fn build(self) -> Result<ExtensionFilter<H>, BuildError> {
         let on = match self.chosen()? {
-            Ground::Quotient => On::Quotient(Extending::core(self.parameters)?),
-            Ground::Bins => On::Bins(self.on_bins().build(self.parameters.seed)?),
+            Table::Quotient => On::Quotient(Extending::core(self.parameters)?),
+            Table::Bins => On::Bins(self.on_bins().build(self.parameters.seed)?),
         };
         Ok(ExtensionFilter { on })
     }
@@ -135,7 +135,7 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
     /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. Where the
-    /// ground is to be chosen, this many keys count as capacity.
+    /// table is to be chosen, this many keys count as capacity.
     ///
     /// # Errors
     ///
@@ -183,18 +183,18 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
     pub fn size_in_bits(&self) -> Result<usize, BuildError> {
         match self.chosen()? {
-            Ground::Quotient => self.parameters.size_in_bits(true, 0),
-            Ground::Bins => self.on_bins().size_in_bits(),
+            Table::Quotient => self.parameters.size_in_bits(true, 0),
+            Table::Bins => self.on_bins().size_in_bits(),
         }
     }
 
-    /// The ground that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset, and no
+    /// The table that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset, and no
     /// room for them before they are made.
-    fn chosen(&self) -> Result<Ground, BuildError> {
+    fn chosen(&self) -> Result<Table, BuildError> {
         let Parameters { capacity, rate, overflow, .. } = self.parameters;
         let resets = (overflow == Overflow::Reset).then_some("overflow(Reset)");
         let quotient_only = resets.or(self.with_room.then_some("repairs_per_key"));
-        choose(Wishes { ground: self.ground, capacity, rate, quotient_only })
+        choose(Wishes { table: self.table, capacity, rate, quotient_only })
     }
 
     /// The parameters of a filter on bins.

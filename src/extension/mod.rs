@@ -3,7 +3,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | the filter, whichever its ground | this file, `builder` |
+//! | the filter, whichever its table | this file, `builder` |
 //! | what extensions are cut from | `strings` |
 //! | on a quotient table | `scheme`, with the core that telescoping filters have too |
 //! | on cache-line bins | `bins::extending` |
@@ -23,11 +23,11 @@ use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
     Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Growable,
-    HashAddressed, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3, batch, ground,
+    HashAddressed, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3, batch, homes,
 };
 
 pub use builder::ExtensionFilterBuilder;
-use ground::Ground;
+use homes::Table;
 use scheme::Extending;
 
 /// An extension filter: adapts by making a slot's fingerprint longer.
@@ -45,8 +45,8 @@ use scheme::Extending;
 /// | `insert`, `remove` | one group of changes to the remote; one range read if the key seems to be there already |
 /// | `adapt` | one range read, nothing written |
 ///
-/// It stands on one of two [grounds](Ground), which its builder [chooses](ExtensionFilterBuilder::ground): what it promises is
-/// the same on both, but for speed and space. The table above is that of the quotient table; [`Ground::Bins`] says what is
+/// It stands on one of two [tables](Table), which its builder [chooses](ExtensionFilterBuilder::table): what it promises is
+/// the same on both, but for speed and space. The table above is that of the quotient table; [`Table::Bins`] says what is
 /// different there.
 ///
 /// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
@@ -80,7 +80,7 @@ pub struct ExtensionFilter<H = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] ExtensionFilter<H>);
 
-/// The filter on its ground.
+/// The filter on its table.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::large_enum_variant,
@@ -91,8 +91,8 @@ enum On<H> {
     Bins(ExtendingBins<H>),
 }
 
-/// Does the same with a filter on either ground.
-macro_rules! on_ground {
+/// Does the same with a filter on either table.
+macro_rules! on_table {
     ($on:expr, $filter:ident => $then:expr) => {
         match $on {
             On::Quotient($filter) => $then,
@@ -166,10 +166,10 @@ impl<H: KeyHasher> ExtensionFilter<H> {
 
     /// Returns which table the filter is built on.
     #[must_use]
-    pub fn ground(&self) -> Ground {
+    pub fn table(&self) -> Table {
         match self.on {
-            On::Quotient(_) => Ground::Quotient,
-            On::Bins(_) => Ground::Bins,
+            On::Quotient(_) => Table::Quotient,
+            On::Bins(_) => Table::Bins,
         }
     }
 }
@@ -180,7 +180,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 
     #[inline]
     fn hasher(&self) -> &H {
-        on_ground!(&self.on, filter => filter.hasher())
+        on_table!(&self.on, filter => filter.hasher())
     }
 
     #[inline(always)]
@@ -209,7 +209,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 
     #[inline(always)]
     fn contains_digest(&self, digest: Digest) -> bool {
-        on_ground!(&self.on, filter => filter.contains_digest(digest))
+        on_table!(&self.on, filter => filter.contains_digest(digest))
     }
 
     /// The upper half of the digest is nearly always enough, and the hash need not compute the other one. In the few other
@@ -225,7 +225,7 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         }
     }
 
-    /// As for all filters, but the ground is chosen once for all keys.
+    /// As for all filters, but the table is chosen once for all keys.
     #[inline]
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         match &self.on {
@@ -244,19 +244,19 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
     }
 
     fn len(&self) -> usize {
-        on_ground!(&self.on, filter => filter.len())
+        on_table!(&self.on, filter => filter.len())
     }
 
     fn capacity(&self) -> usize {
-        on_ground!(&self.on, filter => filter.capacity())
+        on_table!(&self.on, filter => filter.capacity())
     }
 
     fn stats(&self) -> FilterStats {
-        on_ground!(&self.on, filter => filter.stats())
+        on_table!(&self.on, filter => filter.stats())
     }
 
     fn verify(&self) -> Result<(), InvariantError> {
-        on_ground!(&self.on, filter => filter.verify())
+        on_table!(&self.on, filter => filter.verify())
     }
 }
 
@@ -269,7 +269,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.insert(bytes, remote)))
+        key.with_bytes(|bytes| on_table!(&mut self.on, filter => filter.insert(bytes, remote)))
     }
 
     fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
@@ -277,7 +277,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => filter.insert_new(bytes, remote)))
+        key.with_bytes(|bytes| on_table!(&mut self.on, filter => filter.insert_new(bytes, remote)))
     }
 
     fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
@@ -285,9 +285,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(
-            |bytes| on_ground!(&mut self.on, filter => ground::remove_stored(filter, bytes, remote)),
-        )
+        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::remove_stored(filter, bytes, remote)))
     }
 
     fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
@@ -295,7 +293,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => ground::remove(filter, bytes, remote)))
+        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::remove(filter, bytes, remote)))
     }
 
     fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
@@ -303,15 +301,15 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         K: Key + ?Sized,
         R: Remote,
     {
-        key.with_bytes(|bytes| on_ground!(&mut self.on, filter => ground::adapt(filter, bytes, remote)))
+        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::adapt(filter, bytes, remote)))
     }
 
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => filter.clear(remote))
+        on_table!(&mut self.on, filter => filter.clear(remote))
     }
 
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&self.on, filter => ground::verify_remote(filter, remote))
+        on_table!(&self.on, filter => homes::verify_remote(filter, remote))
     }
 
     fn settle<R: Remote>(
@@ -320,19 +318,19 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         authority: Authority,
         remote: &mut R,
     ) -> Result<Settled, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => ground::settle(filter, addresses, authority, remote))
+        on_table!(&mut self.on, filter => homes::settle(filter, addresses, authority, remote))
     }
 
     fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => {
+        on_table!(&mut self.on, filter => {
             let empty = filter.emptied().map_err(out_of_memory)?;
-            *filter = ground::from_sorted(empty, remote)?;
+            *filter = homes::from_sorted(empty, remote)?;
         });
         Ok(true)
     }
 
     fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
-        Some(on_ground!(&self.on, filter => ground::home(filter, digest)))
+        Some(on_table!(&self.on, filter => homes::home(filter, digest)))
     }
 
     fn emptied(&self) -> Result<Self, BuildError> {
@@ -348,11 +346,11 @@ impl<H: KeyHasher> HashAddressed for ExtensionFilter<H> {}
 
 impl<H: KeyHasher> Growable for ExtensionFilter<H> {
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        on_ground!(&mut self.on, filter => ground::grow(filter, remote))
+        on_table!(&mut self.on, filter => homes::grow(filter, remote))
     }
 }
 
-/// Equal filters have the same ground, parameters, hash function, keys (as far as they can tell) and repairs, in the same
+/// Equal filters have the same table, parameters, hash function, keys (as far as they can tell) and repairs, in the same
 /// slots.
 impl<H: KeyHasher> PartialEq for ExtensionFilter<H> {
     fn eq(&self, other: &Self) -> bool {
@@ -370,7 +368,7 @@ impl<H: KeyHasher> Persist for ExtensionFilter<H> {
     const KIND: Kind = Kind::Extension;
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
-        on_ground!(&self.on, filter => filter.encode(encoder))
+        on_table!(&self.on, filter => filter.encode(encoder))
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
@@ -385,7 +383,7 @@ impl<H: KeyHasher> Persist for ExtensionFilter<H> {
 
 impl<H: KeyHasher> HasRuns for ExtensionFilter<H> {
     fn runs(&self) -> Option<Runs> {
-        Some(on_ground!(&self.on, filter => filter.runs()))
+        Some(on_table!(&self.on, filter => filter.runs()))
     }
 
     fn with_runs(&self, runs: &Runs) -> Option<Self> {

@@ -1,5 +1,5 @@
-//! Extensions and the hash strings that they are cut from, on every ground: an extension is the bits of a key's string from
-//! some place on, which is where the fingerprint of the ground ends.
+//! Extensions and the hash strings that they are cut from, on every table: an extension is the bits of a key's string from
+//! some place on, which is where the fingerprint of the table ends.
 
 use crate::KeyHasher;
 use crate::coding::Extension;

@@ -38,7 +38,7 @@ pub(crate) struct Runs {
 
 /// A filter that consists of runs.
 pub(crate) trait HasRuns: Persist {
-    /// All its items; `None` on a ground that has none.
+    /// All its items; `None` on a table that has none.
     fn runs(&self) -> Option<Runs>;
 
     /// The filter of the same measures with other items, within the bounds of its own. `None` if there is none.

@@ -1,7 +1,7 @@
 //! Filters of many keys at once.
 
 use crate::filter::{clear_remote, out_of_memory};
-use crate::ground::{Failed, Gather};
+use crate::homes::{Failed, Gather};
 use crate::quotient::bulk;
 use crate::{AdaptiveError, FullError, Key, KeyHasher, Remote};
 

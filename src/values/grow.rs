@@ -9,8 +9,8 @@
 //! other operation: the keys of the block are at hand, so its remainders are made again.
 
 use crate::filter::out_of_memory;
-use crate::ground::Filling;
 use crate::hash_string::HashString;
+use crate::homes::Filling;
 use crate::quotient::{Appender, Table, fraction_bits};
 use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 

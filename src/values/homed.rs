@@ -1,7 +1,7 @@
 //! What a quotient table whose slots have values says of its items: see [`Homed`].
 
 use crate::filter::out_of_memory;
-use crate::ground::{Homed, Homes};
+use crate::homes::{Homed, Homes};
 use crate::quotient::{Geometry, Run, fraction_bits};
 use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
 

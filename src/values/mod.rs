@@ -8,7 +8,7 @@
 //!   and knows what to do when they do not fit ([`Overflow`]); [`ExplicitValues`] has a byte for each.
 //! - [`Scheme`]: what a value means: which keys a slot accepts, and which value comes next.
 //! - [`Core`]: the table with its values, the same for every scheme, and what insertion, removal, repair, growth and the way
-//!   back after a failure do to it. What they have in common with those on other tables is in [`ground`](crate::ground).
+//!   back after a failure do to it. What they have in common with those on other tables is in [`table`](crate::homes).
 
 mod adapt;
 mod bulk;
@@ -179,7 +179,7 @@ fn blocks_of(table: &Table, first: u64, last: u64) -> RangeInclusive<usize> {
     table.block_of(first).0..=table.block_of(last).0
 }
 
-/// What filters on other grounds need for the tests that they share with those here.
+/// What filters on other tables need for the tests that they share with those here.
 #[cfg(test)]
 pub(crate) mod testing {
     pub(crate) use super::tests::{Tested, forward_to_filter};

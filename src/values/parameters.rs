@@ -117,7 +117,7 @@ macro_rules! common_parameters {
             remote: &mut R,
         ) -> Result<$filter<H>, $crate::BulkError<R::Error>> {
             let $filter { core } = self.build()?;
-            Ok($filter { core: $crate::ground::from_sorted(core, remote)? })
+            Ok($filter { core: $crate::homes::from_sorted(core, remote)? })
         }
 
         /// Returns the memory that the filter is going to take, known before it is built:
@@ -284,7 +284,7 @@ macro_rules! forward_to_core {
                 K: $crate::Key + ?Sized,
                 R: $crate::Remote,
             {
-                key.with_bytes(|bytes| $crate::ground::remove_stored(&mut self.core, bytes, remote))
+                key.with_bytes(|bytes| $crate::homes::remove_stored(&mut self.core, bytes, remote))
             }
 
             fn remove<K, R>(
@@ -296,7 +296,7 @@ macro_rules! forward_to_core {
                 K: $crate::Key + ?Sized,
                 R: $crate::Remote,
             {
-                key.with_bytes(|bytes| $crate::ground::remove(&mut self.core, bytes, remote))
+                key.with_bytes(|bytes| $crate::homes::remove(&mut self.core, bytes, remote))
             }
 
             fn adapt<K, R>(
@@ -308,7 +308,7 @@ macro_rules! forward_to_core {
                 K: $crate::Key + ?Sized,
                 R: $crate::Remote,
             {
-                key.with_bytes(|bytes| $crate::ground::adapt(&mut self.core, bytes, remote))
+                key.with_bytes(|bytes| $crate::homes::adapt(&mut self.core, bytes, remote))
             }
 
             fn clear<R: $crate::Remote>(
@@ -322,7 +322,7 @@ macro_rules! forward_to_core {
                 &self,
                 remote: &mut R,
             ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                $crate::ground::verify_remote(&self.core, remote)
+                $crate::homes::verify_remote(&self.core, remote)
             }
 
             fn settle<R: $crate::Remote>(
@@ -331,7 +331,7 @@ macro_rules! forward_to_core {
                 authority: $crate::Authority,
                 remote: &mut R,
             ) -> Result<$crate::Settled, $crate::AdaptiveError<R::Error>> {
-                $crate::ground::settle(&mut self.core, addresses, authority, remote)
+                $crate::homes::settle(&mut self.core, addresses, authority, remote)
             }
 
             fn rebuild_sorted<R: $crate::Remote>(
@@ -339,12 +339,12 @@ macro_rules! forward_to_core {
                 remote: &mut R,
             ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
                 let empty = self.core.emptied().map_err($crate::filter::out_of_memory)?;
-                self.core = $crate::ground::from_sorted(empty, remote)?;
+                self.core = $crate::homes::from_sorted(empty, remote)?;
                 Ok(true)
             }
 
             fn home(&self, digest: $crate::Digest) -> Option<std::ops::RangeInclusive<u64>> {
-                Some($crate::ground::home(&self.core, digest))
+                Some($crate::homes::home(&self.core, digest))
             }
 
             fn emptied(&self) -> Result<Self, $crate::BuildError> {
@@ -367,7 +367,7 @@ macro_rules! forward_to_core {
                 &mut self,
                 remote: &mut R,
             ) -> Result<(), $crate::AdaptiveError<R::Error>> {
-                $crate::ground::grow(&mut self.core, remote)
+                $crate::homes::grow(&mut self.core, remote)
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Insertion and removal: what moves with the slots, worked out before the remote is told.
 
 use crate::filter::out_of_memory;
-use crate::ground::{insert_anywhere, insert_new, paired_in, tell};
+use crate::homes::{insert_anywhere, insert_new, paired_in, tell};
 use crate::quotient::{Place, Shift};
 use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 

@@ -6,7 +6,7 @@ use besom::cuckoo::AdaptiveCuckooFilter;
 use besom::format::{Persist, WriteOptions};
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
-use besom::{Adaptive, ExtensionFilter, Ground, MemoryRemote, TelescopingFilter, cuckoo};
+use besom::{Adaptive, ExtensionFilter, MemoryRemote, Table, TelescopingFilter, cuckoo};
 
 const KEYS: u64 = 20_000;
 
@@ -57,10 +57,10 @@ fn files_are_as_small_as_memory_with_0_1_and_4_repairs_a_key() {
         check("telescoping", telescoping.build().unwrap());
         let plain = UncompressedTelescopingFilter::builder().capacity(capacity).false_positive_rate(rate);
         check("telescoping, a byte a value", plain.seed(seed).build().unwrap());
-        for ground in [Ground::Quotient, Ground::Bins] {
+        for table in [Table::Quotient, Table::Bins] {
             let extension =
                 ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-            check("extension", extension.ground(ground).build().unwrap());
+            check("extension", extension.table(table).build().unwrap());
         }
         let cyclic = AdaptiveCuckooFilter::<cuckoo::Cyclic<2>>::builder().capacity(capacity);
         check("cyclic", cyclic.false_positive_rate(rate).seed(seed).build().unwrap());

@@ -14,8 +14,8 @@ use besom::telescoping::UncompressedTelescopingFilter;
 use besom::tinyset::TinySet;
 use besom::whitelist::WhitelistFilter;
 use besom::{
-    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Ground, Growable, Insert, KeyHasher,
-    MemoryRemote, Overflow, Remove, Sharded, TelescopingFilter,
+    Adaptive, BinFilter, BroomFilter, ExtensionFilter, Filter, Growable, Insert, KeyHasher, MemoryRemote,
+    Overflow, Remove, Sharded, Table, TelescopingFilter,
 };
 
 /// A filter, and the keys that it must know.
@@ -237,7 +237,7 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     let rate = [1.0 / 256.0, 0.2, 0.01][seed as usize % 3];
     let overflow = [Overflow::Spill, Overflow::Spill, Overflow::Reset][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let filter = builder.ground(Ground::Quotient).overflow(overflow).hasher::<H>().build().unwrap();
+    let filter = builder.table(Table::Quotient).overflow(overflow).hasher::<H>().build().unwrap();
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
@@ -245,7 +245,7 @@ adaptive_subject!(ExtensionOnBins("extension-bins"), ExtensionFilter, |capacity,
     let rate = [1.0 / 256.0, 0.02, 1e-3][seed as usize % 3];
     let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let filter = builder.ground(Ground::Bins).max_load(load).hasher::<H>().build().unwrap();
+    let filter = builder.table(Table::Bins).max_load(load).hasher::<H>().build().unwrap();
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
@@ -312,7 +312,7 @@ adaptive_subject!(BroomOnBins("broom-bins"), BroomFilter, |capacity, seed| {
     let (rate, budget, load) =
         [(1e-3, 0.5, 0.90), (1.0 / 64.0, 4.0, 0.99), (0.005, 0.0, 0.95)][seed as usize % 3];
     let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
-    let builder = builder.ground(Ground::Bins).max_load(load).adaptivity_budget(budget);
+    let builder = builder.table(Table::Bins).max_load(load).adaptivity_budget(budget);
     let mut states = rehashed(doubled(adapted(builder.hasher::<H>().build().unwrap(), 40 * capacity as u64)));
     // The last one has strings and ghosts.
     states.rotate_left(5);

@@ -13,8 +13,8 @@ use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
 use besom::tinyset::TinySet;
 use besom::{
-    Adaptive, AdaptiveError, Authority, BroomFilter, ExtensionFilter, Ground, Insert, MemoryRemote, Overflow,
-    Remove, Seed, Settled, TelescopingFilter,
+    Adaptive, AdaptiveError, Authority, BroomFilter, ExtensionFilter, Insert, MemoryRemote, Overflow, Remove,
+    Seed, Settled, Table, TelescopingFilter,
 };
 
 /// What a filter is built for.
@@ -130,9 +130,9 @@ macro_rules! fuzz_adaptive {
             });
         }
     )*};
-    (@ bins, $builder:ident, $shape:ident) => { $builder.ground(Ground::Bins) };
+    (@ bins, $builder:ident, $shape:ident) => { $builder.table(Table::Bins) };
     (@ overflow, $builder:ident, $shape:ident) => { $builder.overflow($shape.overflow) };
-    (@ bins, $builder:ident, $shape:ident) => { $builder.ground(Ground::Bins) };
+    (@ bins, $builder:ident, $shape:ident) => { $builder.table(Table::Bins) };
     (@ growable, $builder:ident, $shape:ident) => { if $shape.growable { $builder.growable() } else { $builder } };
 }
 

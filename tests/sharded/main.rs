@@ -32,7 +32,7 @@ macro_rules! for_every_family {
             "telescoping, growing" besom::TelescopingFilter => growable(),
             "telescoping-uncompressed" besom::telescoping::UncompressedTelescopingFilter,
             "extension" besom::ExtensionFilter,
-            "extension-bins" besom::ExtensionFilter => ground(besom::Ground::Bins),
+            "extension-bins" besom::ExtensionFilter => table(besom::Table::Bins),
             "extension-reset" besom::ExtensionFilter => overflow(besom::Overflow::Reset),
             "extension, growing" besom::ExtensionFilter => growable(),
             "cuckoo" besom::cuckoo::CuckooFilter,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use besom::any::{AnyFilter, AnyHasher, Config};
 use besom::exact::{self, ExactList, ExactListBuilder, Exclusion};
 use besom::format::{Kind, Persist, WriteOptions};
-use besom::{Adaptive, Digest, Ground, MemoryRemote, Seed, SipHash, Xxh3};
+use besom::{Adaptive, Digest, MemoryRemote, Seed, SipHash, Table, Xxh3};
 use besom_lab::workload::Format;
 use clap::Args;
 use serde::Serialize;
@@ -41,7 +41,7 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the ground
+    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the table
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
     /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, for exact lists and --updatable the one that makes the file smallest]
@@ -149,7 +149,7 @@ impl Build {
             (Some(_), true) => {
                 // In the codes of a quotient table few repairs take nothing.
                 let Wanted { name, config } = Kind::Extension.into();
-                Wanted { name, config: config.ground(Ground::Quotient) }
+                Wanted { name, config: config.table(Table::Quotient) }
             }
         };
         self.filter.clone().unwrap_or_else(default)

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use besom::testing::Random;
-use besom::{BuildError, ExtensionFilter, Ground, Seed, TelescopingFilter};
+use besom::{BuildError, ExtensionFilter, Seed, Table, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, Opening, RedbStore, RedbStoreBuilder, StoreFilter};
 use redb::{Builder, Database, ReadableDatabase, TableDefinition};
 
@@ -236,7 +236,7 @@ fn run(path: &Path, keys: u64, count: usize) -> Result<(), Box<dyn Error>> {
         TelescopingFilter::builder().capacity(capacity).seed(seed).build()
     })?;
     let extension = guarded("extension-quotient", path, &queries, move |_, seed| {
-        ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(seed).build()
+        ExtensionFilter::builder().capacity(capacity).table(Table::Quotient).seed(seed).build()
     })?;
 
     let database = Builder::new().set_cache_size(CACHE).open(path)?;

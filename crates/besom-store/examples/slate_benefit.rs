@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use besom::testing::Random;
-use besom::{BuildError, ExtensionFilter, Ground, KeyHasher, Seed, TelescopingFilter, Xxh3};
+use besom::{BuildError, ExtensionFilter, KeyHasher, Seed, Table, TelescopingFilter, Xxh3};
 use besom_store::slate::slatedb::Db;
 use besom_store::slate::slatedb::config::{GarbageCollectorOptions, Settings};
 use besom_store::slate::slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
@@ -310,7 +310,7 @@ impl Bench {
         self.run("fastbloom", Contender::<TelescopingFilter>::Bloom(self.unguarded().await?, bloom)).await?;
         self.run("telescoping", Contender::Guarded(self.guarded(telescoping).await?)).await?;
         let extension = move |_, seed| {
-            ExtensionFilter::builder().capacity(capacity).ground(Ground::Quotient).seed(seed).build()
+            ExtensionFilter::builder().capacity(capacity).table(Table::Quotient).seed(seed).build()
         };
         self.run("extension-quotient", Contender::Guarded(self.guarded(extension).await?)).await
     }

@@ -1,7 +1,7 @@
 //! Filters of many keys at once.
 
 use crate::filter::clear_remote;
-use crate::ground::{Failed, Gather};
+use crate::homes::{Failed, Gather};
 use crate::{AdaptiveError, FullError, Key, KeyHasher, Remote};
 
 use super::super::bulk::fill;

@@ -5,7 +5,7 @@
 
 use crate::coding::Extension;
 use crate::filter::out_of_memory;
-use crate::ground::Filling;
+use crate::homes::Filling;
 use crate::{AdaptiveError, BuildError, Digest, KeyHasher};
 
 use super::super::layout::Shape;

@@ -2,7 +2,7 @@
 
 use crate::coding::Extension;
 use crate::filter::out_of_memory;
-use crate::ground::{Homed, Homes, tell};
+use crate::homes::{Homed, Homes, tell};
 use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::super::line::Entry;

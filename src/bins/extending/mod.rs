@@ -17,7 +17,7 @@
 //! | extensions by rank | `bins::values` |
 //! | insertion, and what changes in a bin | `update` |
 //! | growth; many keys at once | `grow`, `bulk` |
-//! | what is the same on every ground: homes, removal, repair, the way back | [`ground`](crate::ground), by `homed` |
+//! | what is the same on every table: homes, removal, repair, the way back | [`table`](crate::homes), by `homed` |
 //! | files | `persist` |
 
 mod bulk;

@@ -1,7 +1,7 @@
 //! Insertion, and what a repair does to extensions.
 
 use crate::coding::Extension;
-use crate::ground::{insert_anywhere, insert_new, tell};
+use crate::homes::{insert_anywhere, insert_new, tell};
 use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
 
 use super::super::next::Refused;

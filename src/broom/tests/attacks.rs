@@ -6,7 +6,7 @@
 //!
 //! `BESOM_FULL=1 cargo test --release --lib broom::tests::attacks -- --nocapture` prints all sizes.
 use crate::game::{Adversary, Gathering, Oracle, QueryMates, Rules, SideInference, Strikes};
-use crate::{BroomFilter, Filter, Ground, MemoryRemote};
+use crate::{BroomFilter, Filter, MemoryRemote, Table};
 
 const RATE: f64 = 1.0 / 256.0;
 
@@ -15,14 +15,8 @@ fn full() -> bool {
 }
 
 /// A full-size filter, and what became of it.
-fn play(
-    ground: Ground,
-    capacity: usize,
-    budget: f64,
-    seed: u64,
-    adversary: &mut dyn Adversary,
-) -> BroomFilter {
-    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(RATE).ground(ground);
+fn play(table: Table, capacity: usize, budget: f64, seed: u64, adversary: &mut dyn Adversary) -> BroomFilter {
+    let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(RATE).table(table);
     let filter = builder.adaptivity_budget(budget).seed(seed).build().unwrap();
     let mut oracle = Oracle::new(filter, MemoryRemote::new(), Rules { capacity, rate: RATE });
     let outcome = oracle.play(adversary).unwrap();
@@ -45,13 +39,13 @@ fn interval(Strikes { asked, hits, .. }: Strikes) -> (f64, f64) {
 #[test]
 fn gathering_finds_nothing_that_outlives_a_function() {
     let (capacity, lookups) = if full() { (10_000, 150_000_000) } else { (1_000, 12_000_000) };
-    for ground in [Ground::Bins, Ground::Quotient] {
+    for table in [Table::Bins, Table::Quotient] {
         let mut adversary = Gathering::new(3, lookups, 10);
-        let filter = play(ground, capacity, 0.5, 5, &mut adversary);
+        let filter = play(table, capacity, 0.5, 5, &mut adversary);
         let strikes = adversary.strikes();
         let (low, high) = interval(strikes);
         println!(
-            "{ground:?}: {} collected, {strikes:?}: {:.2} ε ({low:.2} to {high:.2}), {:.2} bits a key",
+            "{table:?}: {} collected, {strikes:?}: {:.2} ε ({low:.2} to {high:.2}), {:.2} bits a key",
             adversary.collected(),
             strikes.rate() / RATE,
             filter.stats().bits_per_key()
@@ -62,7 +56,7 @@ fn gathering_finds_nothing_that_outlives_a_function() {
 }
 
 /// Mates of all games.
-fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, reversed: bool) -> Strikes {
+fn mates(table: Table, stored: usize, pool: usize, budget: f64, games: u64, reversed: bool) -> Strikes {
     let capacity = 10_000;
     // As many look-ups as it took without further bits, times the patience of the adversary.
     let patience = if full() { 30 } else { 3 };
@@ -73,7 +67,7 @@ fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, re
         if reversed {
             adversary = adversary.reversed();
         }
-        let filter = play(ground, capacity, budget, seed + 1, &mut adversary);
+        let filter = play(table, capacity, budget, seed + 1, &mut adversary);
         let strikes = adversary.strikes();
         all.asked += strikes.asked;
         all.hits += strikes.hits;
@@ -82,7 +76,7 @@ fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, re
     }
     let (low, high) = interval(all);
     println!(
-        "{ground:?}, {stored} stored, {pool} gathered, budget {budget}, reversed {reversed}: {:.2} ε ({low:.2} to {high:.2}), {all:?}",
+        "{table:?}, {stored} stored, {pool} gathered, budget {budget}, reversed {reversed}: {:.2} ε ({low:.2} to {high:.2}), {all:?}",
         all.rate() / RATE
     );
     all
@@ -90,9 +84,9 @@ fn mates(ground: Ground, stored: usize, pool: usize, budget: f64, games: u64, re
 
 #[test]
 fn queries_that_hit_one_key_are_strangers_to_each_other() {
-    for ground in [Ground::Bins, Ground::Quotient] {
+    for table in [Table::Bins, Table::Quotient] {
         for reversed in [false, true] {
-            let (low, _) = interval(mates(ground, 1_000, 1_000, 0.5, 2, reversed));
+            let (low, _) = interval(mates(table, 1_000, 1_000, 0.5, 2, reversed));
             assert!(low <= 1.0, "{low:.2} ε");
         }
     }
@@ -106,10 +100,10 @@ fn mates_are_strangers_at_all_sizes_and_budgets() {
     } else {
         &[(10_000, 1_000, 0.5), (10_000, 1_000, 8.0)]
     };
-    for ground in [Ground::Bins, Ground::Quotient] {
+    for table in [Table::Bins, Table::Quotient] {
         for &(stored, pool, budget) in cases {
             let games = if full() { (4_000 / pool) as u64 } else { 1 };
-            let (low, _) = interval(mates(ground, stored, pool, budget, games, false));
+            let (low, _) = interval(mates(table, stored, pool, budget, games, false));
             assert!(low <= if budget > 1.0 { 4.0 } else { 1.0 }, "{low:.2} ε");
         }
     }
@@ -118,13 +112,13 @@ fn mates_are_strangers_at_all_sizes_and_budgets() {
 #[test]
 fn queries_of_crowded_places_are_no_false_positives_more_often_than_others() {
     let (capacity, rounds) = if full() { (10_000, 400) } else { (1_000, 40) };
-    for ground in [Ground::Bins, Ground::Quotient] {
+    for table in [Table::Bins, Table::Quotient] {
         let mut adversary = SideInference::new(7, rounds, capacity / 5);
-        let filter = play(ground, capacity, 0.5, 9, &mut adversary);
+        let filter = play(table, capacity, 0.5, 9, &mut adversary);
         for (times, strikes) in [("once", adversary.once()), ("twice", adversary.twice())] {
             let (low, high) = interval(strikes);
             println!(
-                "{ground:?}, hit {times}: {strikes:?}: {:.3} ε ({low:.3} to {high:.3})",
+                "{table:?}, hit {times}: {strikes:?}: {:.3} ε ({low:.3} to {high:.3})",
                 strikes.rate() / RATE
             );
             assert!(low <= 1.0, "{low:.2} ε");

@@ -7,9 +7,9 @@
 use super::super::builder::Blueprint;
 use super::super::core::Core;
 use super::super::fingerprint::Remainders;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{Tested, bins, coarse_bins, filter, large, small};
 use crate::game::FreshKeys;
 use crate::testing::Random;
@@ -36,7 +36,7 @@ enum Order {
     SawTooth,
 }
 
-struct Churn<G: Ground> {
+struct Churn<G: BroomTable> {
     filter: Core<G, Xxh3>,
     remote: MemoryRemote,
     stored: Vec<[u8; 8]>,
@@ -46,7 +46,7 @@ struct Churn<G: Ground> {
     replaced: usize,
 }
 
-impl<G: Ground> Churn<G> {
+impl<G: BroomTable> Churn<G> {
     fn new(blueprint: Blueprint<G::Cut>, keys: usize, seed: u64) -> Self {
         let (mut filter, mut remote) = (filter::<G>(blueprint, keys, seed), MemoryRemote::new());
         let mut fresh = FreshKeys::new(seed);
@@ -160,10 +160,10 @@ fn blueprint(bits: u32, load: f64) -> Blueprint<Remainders> {
 
 fn endless(bits: u32, load: f64, keys: usize, queries: bool) {
     let replacements = if full() { 50 } else { 8 };
-    endless_on::<QuotientGround>(blueprint(bits, load), keys, replacements, queries, Order::Random);
+    endless_on::<BroomQuotients>(blueprint(bits, load), keys, replacements, queries, Order::Random);
 }
 
-fn endless_on<G: Ground>(
+fn endless_on<G: BroomTable>(
     blueprint: Blueprint<G::Cut>,
     keys: usize,
     replacements: usize,
@@ -218,7 +218,7 @@ fn a_hundred_replacements_per_key_leave_bins_as_they_were() {
         for (blueprint, queries) in
             [(bins(8, load), true), (bins(8, load), false), (coarse_bins(6, load), true)]
         {
-            endless_on::<BinGround>(with_budget(blueprint), 1_000, 100, queries, Order::Random);
+            endless_on::<BroomBins>(with_budget(blueprint), 1_000, 100, queries, Order::Random);
         }
     }
 }
@@ -227,7 +227,7 @@ fn a_hundred_replacements_per_key_leave_bins_as_they_were() {
 fn no_refusal_and_no_growth_on_bins() {
     let replacements = if full() { 50 } else { 4 };
     for (bits, load) in [(8, 0.90), (3, 0.95)] {
-        endless_on::<BinGround>(with_budget(bins(bits, load)), 20_000, replacements, true, Order::Random);
+        endless_on::<BroomBins>(with_budget(bins(bits, load)), 20_000, replacements, true, Order::Random);
     }
 }
 
@@ -237,8 +237,8 @@ fn no_refusal_and_no_growth_in_whatever_order_keys_come_and_go() {
         if full() { (&[1_000, 20_000, 100_000, 1_000_000], 50) } else { (&[1_000], 8) };
     for &keys in sizes {
         for order in [Order::FirstInFirstOut, Order::LastInFirstOut, Order::TheSame, Order::SawTooth] {
-            endless_on::<QuotientGround>(blueprint(8, 0.9), keys, replacements, true, order);
-            endless_on::<BinGround>(with_budget(bins(8, 0.9)), keys, replacements, true, order);
+            endless_on::<BroomQuotients>(blueprint(8, 0.9), keys, replacements, true, order);
+            endless_on::<BroomBins>(with_budget(bins(8, 0.9)), keys, replacements, true, order);
         }
     }
 }
@@ -263,13 +263,13 @@ fn no_refusal_and_no_growth_at_all_sizes() {
 #[test]
 fn space_when_filled_and_in_the_steady_state() {
     let keys = if full() { 943_718 } else { 20_000 };
-    steady_state::<QuotientGround>(blueprint(8, 0.9), keys, 12, 13.2, 14.5);
+    steady_state::<BroomQuotients>(blueprint(8, 0.9), keys, 12, 13.2, 14.5);
 }
 
 #[test]
 fn space_on_bins_when_filled_and_under_churn() {
     let keys = if full() { 943_718 } else { 20_000 };
-    steady_state::<BinGround>(with_budget(bins(8, 0.9)), keys, 14, 13.2, 14.5);
+    steady_state::<BroomBins>(with_budget(bins(8, 0.9)), keys, 14, 13.2, 14.5);
 }
 
 /// So many replacements of all keys, with at most so many bits per key when filled and afterwards.
@@ -290,7 +290,7 @@ fn steady_state<G: Tested>(
             churn.query();
         }
         let sample = churn.sample();
-        let parts = churn.filter.local.ground.parts().map(|(name, bits)| (name, bits as f64 / keys as f64));
+        let parts = churn.filter.local.table.parts().map(|(name, bits)| (name, bits as f64 / keys as f64));
         println!("{sample:?}, phase {}, {parts:.2?}", churn.filter.levels().phase);
         assert!(sample.bits_per_key <= in_the_end, "{sample:?}");
     }

@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::builder::Blueprint;
 use super::super::core::Core;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
 use super::{Recording, Tested, bins, coarse_bins, large, small};
 use crate::testing::{Fault, Faults, Random};
 use crate::{Adaptive, Authority, Change, Digest, Filter, KeyHasher, Remote, Seed, Settled, Xxh3};
@@ -51,7 +51,7 @@ impl KeyHasher for Clustered {
 
 /// As many keys as some of them lie elsewhere.
 fn capacity_on<G: Tested>() -> usize {
-    if G::GROUND == crate::Ground::Bins { CROWD } else { CAPACITY }
+    if G::GROUND == crate::Table::Bins { CROWD } else { CAPACITY }
 }
 
 /// A filter beside the keys that it must hold.
@@ -211,7 +211,7 @@ fn drive<G: Tested>(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault
         pair.one_in = [5, 15, 60][round % 3];
         pair.remote.remote.faults.set_one_in(pair.one_in);
         // A filter that was rebuilt or has grown knows nothing of it.
-        pair.filter.local.ground.crowd();
+        pair.filter.local.table.crowd();
         let steps = 10 + pair.random.below(40);
         let (first, _) = pair.filter.local.functions.position();
         (0..steps).for_each(|_| pair.step());
@@ -237,25 +237,25 @@ fn drive<G: Tested>(blueprint: Blueprint<G::Cut>, growable: bool, kinds: &[Fault
 #[test]
 fn nothing_is_lost_whatever_the_remote_does() {
     for (seed, blueprint) in [(71, small(12, 0.9)), (72, large(8, 4, 0.6)), (73, large(8, 8, 0.9))] {
-        drive::<QuotientGround>(blueprint, false, &Fault::ALL, seed);
+        drive::<BroomQuotients>(blueprint, false, &Fault::ALL, seed);
     }
     for (seed, blueprint) in [(74, bins(8, 2.0)), (76, bins(8, 2.0)), (75, coarse_bins(8, 2.0))] {
-        drive::<BinGround>(blueprint, false, &Fault::ALL, seed);
+        drive::<BroomBins>(blueprint, false, &Fault::ALL, seed);
     }
 }
 
 #[test]
 fn nothing_is_lost_while_the_filter_grows() {
     for (seed, blueprint) in [(81, small(12, 0.9)), (82, large(8, 4, 0.6))] {
-        drive::<QuotientGround>(blueprint, true, &Fault::ALL, seed);
+        drive::<BroomQuotients>(blueprint, true, &Fault::ALL, seed);
     }
-    drive::<BinGround>(bins(8, 2.5), true, &Fault::ALL, 83);
+    drive::<BroomBins>(bins(8, 2.5), true, &Fault::ALL, 83);
 }
 
 #[test]
 fn honest_faults_do_no_harm_to_the_shortest_remainders() {
     for (seed, blueprint) in [(91, small(3, 0.9)), (92, large(2, 1, 0.6))] {
-        drive::<QuotientGround>(blueprint, false, &Fault::HONEST, seed);
+        drive::<BroomQuotients>(blueprint, false, &Fault::HONEST, seed);
     }
-    drive::<BinGround>(bins(3, 2.0), false, &Fault::HONEST, 93);
+    drive::<BroomBins>(bins(3, 2.0), false, &Fault::HONEST, 93);
 }

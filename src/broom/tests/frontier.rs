@@ -6,9 +6,9 @@ use super::super::builder::Blueprint;
 use super::super::core::Core;
 use super::super::elsewhere::Elsewhere;
 use super::super::functions::Which;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::{QuotientGround, Site};
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::{BroomQuotients, Site};
+use super::super::table::BroomTable;
 use super::super::transaction::atomically;
 use super::{bins, coarse_bins, filter, large, small};
 use crate::bins::testing::fault;
@@ -16,17 +16,17 @@ use crate::bits::BitString;
 use crate::testing::Random;
 use crate::{Adaptive, AdaptiveError, Filter, FullError, KeyHasher, MemoryRemote, Xxh3};
 
-type OnQuotients = Core<QuotientGround, Xxh3>;
+type OnQuotients = Core<BroomQuotients, Xxh3>;
 
 /// Fills a filter far beyond its load.
-fn overfill<G: Ground>(filter: &mut Core<G, Xxh3>, remote: &mut MemoryRemote) -> Vec<u64> {
+fn overfill<G: BroomTable>(filter: &mut Core<G, Xxh3>, remote: &mut MemoryRemote) -> Vec<u64> {
     let keys = 3 * filter.capacity as u64;
     filter.capacity = usize::MAX;
     (0..keys).for_each(|key| assert!(filter.insert(&key, remote).unwrap()));
     (0..keys).collect()
 }
 
-fn check<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut MemoryRemote, stored: &[u64]) {
+fn check<G: BroomTable>(filter: &Core<G, Xxh3>, remote: &mut MemoryRemote, stored: &[u64]) {
     filter.verify().unwrap();
     filter.verify_remote(remote).unwrap();
     assert_eq!(filter.len(), stored.len());
@@ -42,21 +42,21 @@ fn both(capacity: usize, seed: u64) -> [OnQuotients; 2] {
 fn levels_without_room_take_more_memory() {
     for mut filter in both(2_000, 41) {
         let mut remote = MemoryRemote::new();
-        let (before, elsewhere) = (filter.stats().bits, filter.local.ground.elsewhere.memory_bits());
+        let (before, elsewhere) = (filter.stats().bits, filter.local.table.elsewhere.memory_bits());
         let stored = overfill(&mut filter, &mut remote);
         assert!(filter.levels().elsewhere > 2_000, "{:?}", filter.levels());
-        if let Elsewhere::Secondary(secondary) = &filter.local.ground.elsewhere {
+        if let Elsewhere::Secondary(secondary) = &filter.local.table.elsewhere {
             let table = &secondary.level.table;
             assert!(table.len() as u64 <= table.slots() * 91 / 100, "{} of {}", table.len(), table.slots());
         }
-        assert!(filter.local.ground.elsewhere.memory_bits() > 2 * elsewhere && filter.stats().bits > before);
+        assert!(filter.local.table.elsewhere.memory_bits() > 2 * elsewhere && filter.stats().bits > before);
         check(&filter, &mut remote, &stored);
     }
 }
 
 #[test]
 fn the_frontier_never_waits() {
-    fn check_on<G: Ground>(mut filter: Core<G, Xxh3>) {
+    fn check_on<G: BroomTable>(mut filter: Core<G, Xxh3>) {
         let mut remote = MemoryRemote::new();
         let stored = overfill(&mut filter, &mut remote);
         let first = filter.local.functions.position().0;
@@ -68,12 +68,12 @@ fn the_frontier_never_waits() {
         check(&filter, &mut remote, &stored);
     }
     both(1_000, 42).into_iter().for_each(check_on);
-    check_on::<BinGround>(filter(bins(3, 0.95), 1_000, 42));
+    check_on::<BroomBins>(filter(bins(3, 0.95), 1_000, 42));
 }
 
 #[test]
 fn bins_without_room_take_more_memory() {
-    let (mut filter, mut remote) = (filter::<BinGround>(bins(4, 0.95), 2_000, 41), MemoryRemote::new());
+    let (mut filter, mut remote) = (filter::<BroomBins>(bins(4, 0.95), 2_000, 41), MemoryRemote::new());
     let before = filter.stats().bits;
     let stored = overfill(&mut filter, &mut remote);
     assert!(filter.levels().elsewhere > 2_000 && filter.stats().bits > before, "{:?}", filter.levels());
@@ -82,11 +82,11 @@ fn bins_without_room_take_more_memory() {
 
 #[test]
 fn ghosts_count_as_carried() {
-    passed_ghosts::<QuotientGround>(small(4, 0.9));
-    passed_ghosts::<BinGround>(bins(4, 0.9));
+    passed_ghosts::<BroomQuotients>(small(4, 0.9));
+    passed_ghosts::<BroomBins>(bins(4, 0.9));
 }
 
-fn passed_ghosts<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn passed_ghosts<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let mut filter: Core<G, Xxh3> = filter(blueprint, 1_000, 43);
     let old = filter.local.functions.number(Which::Old);
     let (first, most) = (filter.local.functions.step(0), 8);
@@ -106,8 +106,8 @@ fn passed_ghosts<G: Ground>(blueprint: Blueprint<G::Cut>) {
 
 /// Where all keys are.
 fn spots(filter: &OnQuotients, keys: &[u64]) -> Vec<Site> {
-    let spot = |key: &u64| filter.local.ground.find(&filter.fingerprint_of(&key.to_le_bytes())).unwrap();
-    keys.iter().map(|key| QuotientGround::site(spot(key))).collect()
+    let spot = |key: &u64| filter.local.table.find(&filter.fingerprint_of(&key.to_le_bytes())).unwrap();
+    keys.iter().map(|key| BroomQuotients::site(spot(key))).collect()
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
         let mut taken = 0;
         for _ in 0..200 {
             let (before, places) = (filter.clone(), spots(&filter, &stored));
-            let memory = filter.local.ground.elsewhere.memory_bits();
+            let memory = filter.local.table.elsewhere.memory_bits();
             let result = atomically(&mut filter.local, &mut remote, |steps| {
                 for _ in 0..6 {
-                    let quotients = steps.local.ground.elsewhere.quotients();
+                    let quotients = steps.local.table.elsewhere.quotients();
                     let list = steps.list(quotients[random.below(quotients.len() as u64) as usize])?;
                     for stored in list.iter().rev() {
-                        if QuotientGround::site(stored.spot) != Site::Primary {
+                        if BroomQuotients::site(stored.spot) != Site::Primary {
                             steps.take(stored);
                             taken += 1;
                         }
@@ -141,7 +141,7 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
                         steps.place(&fingerprint, &key)?;
                     }
                 }
-                grown += u32::from(steps.local.ground.elsewhere.memory_bits() > memory);
+                grown += u32::from(steps.local.table.elsewhere.memory_bits() > memory);
                 Err::<(), _>(FullError { len: 0, capacity: 0 }.into())
             });
             assert!(result.is_err() && filter == before);
@@ -155,7 +155,7 @@ fn an_operation_that_is_taken_back_leaves_every_key_in_its_place_of_the_back_yar
 
 #[test]
 fn within_the_budget_nothing_is_carried_and_nothing_forgotten() {
-    fn check<G: Ground>(mut blueprint: Blueprint<G::Cut>) {
+    fn check<G: BroomTable>(mut blueprint: Blueprint<G::Cut>) {
         blueprint.budget = 2.0;
         let (mut filter, mut remote): (Core<G, Xxh3>, _) =
             (filter(blueprint, 2_000, 51), MemoryRemote::new());
@@ -184,17 +184,17 @@ fn within_the_budget_nothing_is_carried_and_nothing_forgotten() {
         filter.verify().unwrap();
         filter.verify_remote(&mut remote).unwrap();
     }
-    check::<QuotientGround>(small(4, 0.9));
-    check::<QuotientGround>(large(3, 2, 0.9));
-    check::<BinGround>(bins(4, 0.9));
-    check::<BinGround>(coarse_bins(6, 0.9));
+    check::<BroomQuotients>(small(4, 0.9));
+    check::<BroomQuotients>(large(3, 2, 0.9));
+    check::<BroomBins>(bins(4, 0.9));
+    check::<BroomBins>(coarse_bins(6, 0.9));
 }
 
 #[test]
 fn an_operation_that_is_taken_back_leaves_bins_as_they_were() {
     // Many keys come and go beyond the lines, where the second level would move to more memory on the way.
     for (seed, blueprint) in [(44, bins(3, 1.6)), (45, coarse_bins(4, 1.8)), (46, bins(8, 1.4))] {
-        let (mut filter, mut remote) = (filter::<BinGround>(blueprint, 500, seed), MemoryRemote::new());
+        let (mut filter, mut remote) = (filter::<BroomBins>(blueprint, 500, seed), MemoryRemote::new());
         filter.capacity = usize::MAX;
         let mut stored: Vec<u64> = (0..500).collect();
         stored.iter().for_each(|key| assert!(filter.insert(key, &mut remote).unwrap()));
@@ -230,7 +230,7 @@ fn an_operation_that_is_taken_back_leaves_bins_as_they_were() {
 
 #[test]
 fn without_memory_beyond_the_lines_nothing_changes() {
-    let (mut filter, mut remote) = (filter::<BinGround>(bins(3, 1.5), 400, 53), MemoryRemote::new());
+    let (mut filter, mut remote) = (filter::<BroomBins>(bins(3, 1.5), 400, 53), MemoryRemote::new());
     filter.capacity = usize::MAX;
     (0..400_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     let (mut stored, mut random, mut refused) = ((0..400).collect::<Vec<u64>>(), Random::new(53), [0; 2]);
@@ -261,7 +261,7 @@ fn a_filter_says_where_its_keys_are() {
     let mut filter: OnQuotients = filter(large(2, 2, 0.9), 500, 52);
     let mut remote = MemoryRemote::new();
     (0..500_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
-    let Elsewhere::BackYard(yard) = &filter.local.ground.elsewhere else { panic!("remainders are large") };
+    let Elsewhere::BackYard(yard) = &filter.local.table.elsewhere else { panic!("remainders are large") };
     let levels = filter.levels();
     assert_eq!((levels.primary + levels.elsewhere, levels.elsewhere), (500, yard.len()));
 }

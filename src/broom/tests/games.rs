@@ -9,8 +9,8 @@ use crate::game::{
 use crate::{MemoryRemote, Xxh3};
 
 use super::super::core::Core;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
 use super::{Tested, filter};
 
 const GAMES: u64 = 200;
@@ -82,9 +82,9 @@ fn interval(wins: u64) -> (f64, f64) {
 
 /// Fails if so many wins would come about once in 1000 times or less at ε.
 fn no_more_than_the_rate(name: &str, sizes: &[u32], adversary: impl Fn(usize, u64) -> Box<dyn Adversary>) {
-    no_more_on::<QuotientGround>(name, sizes, &adversary);
-    // What is the same on both grounds need not be played so often.
-    no_more_on::<BinGround>(name, &sizes[..1], &adversary);
+    no_more_on::<BroomQuotients>(name, sizes, &adversary);
+    // What is the same on both tables need not be played so often.
+    no_more_on::<BroomBins>(name, &sizes[..1], &adversary);
 }
 
 fn no_more_on<G: Tested>(name: &str, sizes: &[u32], adversary: &impl Fn(usize, u64) -> Box<dyn Adversary>) {
@@ -130,7 +130,7 @@ fn the_timing_attack_wins_no_more_than_epsilon() {
 fn the_timing_attack_wins_without_ghosts() {
     let attack = |seed| -> Box<dyn Adversary> { Box::new(DeletionTiming::new(seed, 8)) };
     for wins in
-        [play::<QuotientGround>(1 << 12, false, attack).0, play::<BinGround>(1 << 12, false, attack).0]
+        [play::<BroomQuotients>(1 << 12, false, attack).0, play::<BroomBins>(1 << 12, false, attack).0]
     {
         println!("timing without ghosts, n = 2^12: {wins} of {GAMES} games won");
         assert!(wins > GAMES * 9 / 10, "{wins} of {GAMES} games won");
@@ -194,8 +194,8 @@ impl Adversary for FrontierTiming {
 
 #[test]
 fn whoever_times_queries_by_the_frontier_wins_no_more_than_epsilon() {
-    timed_by_the_frontier::<QuotientGround>();
-    timed_by_the_frontier::<BinGround>();
+    timed_by_the_frontier::<BroomQuotients>();
+    timed_by_the_frontier::<BroomBins>();
 }
 
 fn timed_by_the_frontier<G: Tested>() {
@@ -230,8 +230,8 @@ fn timed_by_the_frontier<G: Tested>() {
 
 #[test]
 fn the_attacks_win_no_more_than_epsilon_in_mid_phase() {
-    attacked_in_mid_phase::<QuotientGround>();
-    attacked_in_mid_phase::<BinGround>();
+    attacked_in_mid_phase::<BroomQuotients>();
+    attacked_in_mid_phase::<BroomBins>();
 }
 
 fn attacked_in_mid_phase<G: Tested>() {

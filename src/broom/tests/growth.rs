@@ -5,9 +5,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::core::Core;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{FaultyRemote, bins, coarse_bins, large, small};
 use crate::testing::{CountingRemote, Fault, Faults, Faulty, Random};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 use super::super::builder::Blueprint;
 
-fn growable<G: Ground>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Core<G, Xxh3> {
+fn growable<G: BroomTable>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Core<G, Xxh3> {
     Core::from_blueprint(blueprint, capacity, true, Xxh3::with_seed(seed.into()), 0).unwrap()
 }
 
@@ -28,7 +28,7 @@ fn check<F: Adaptive, R: Remote>(filter: &F, remote: &mut R, keys: impl IntoIter
 
 #[test]
 fn growing_filters_hold_all_keys_and_leave_no_old_lists() {
-    fn check_on<G: Ground>(blueprint: Blueprint<G::Cut>, seed: u64) {
+    fn check_on<G: BroomTable>(blueprint: Blueprint<G::Cut>, seed: u64) {
         let (mut filter, mut remote) = (growable::<G>(blueprint, 5, seed), MemoryRemote::new());
         for key in 0..1_000_u64 {
             assert!(filter.insert(&key, &mut remote).unwrap());
@@ -42,20 +42,20 @@ fn growing_filters_hold_all_keys_and_leave_no_old_lists() {
         );
         check(&filter, &mut remote, 0..1_000);
     }
-    check_on::<QuotientGround>(small(3, 0.9), 21);
-    check_on::<QuotientGround>(small(8, 0.9), 22);
-    check_on::<QuotientGround>(large(2, 3, 0.7), 23);
-    check_on::<BinGround>(bins(3, 0.9), 24);
-    check_on::<BinGround>(coarse_bins(8, 1.3), 25);
+    check_on::<BroomQuotients>(small(3, 0.9), 21);
+    check_on::<BroomQuotients>(small(8, 0.9), 22);
+    check_on::<BroomQuotients>(large(2, 3, 0.7), 23);
+    check_on::<BroomBins>(bins(3, 0.9), 24);
+    check_on::<BroomBins>(coarse_bins(8, 1.3), 25);
 }
 
 #[test]
 fn a_repair_survives_growth_with_probability_epsilon_at_worst() {
-    survive::<QuotientGround>(small(5, 0.9));
-    survive::<BinGround>(bins(5, 0.9));
+    survive::<BroomQuotients>(small(5, 0.9));
+    survive::<BroomBins>(bins(5, 0.9));
 }
 
-fn survive<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn survive<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let (mut filter, mut remote) = (growable::<G>(blueprint, 4_000, 7), MemoryRemote::new());
     (0..4_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     let repaired: Vec<u64> =
@@ -69,11 +69,11 @@ fn survive<G: Ground>(blueprint: Blueprint<G::Cut>) {
 
 #[test]
 fn growth_works_in_groups() {
-    grow_in_groups::<QuotientGround>(small(8, 0.9));
-    grow_in_groups::<BinGround>(bins(8, 0.9));
+    grow_in_groups::<BroomQuotients>(small(8, 0.9));
+    grow_in_groups::<BroomBins>(bins(8, 0.9));
 }
 
-fn grow_in_groups<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn grow_in_groups<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let mut filter: Core<G, Xxh3> = growable(blueprint, 20_000, 8);
     let mut remote = CountingRemote::new(MemoryRemote::new());
     (0..20_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
@@ -91,7 +91,11 @@ fn grow_in_groups<G: Ground>(blueprint: Blueprint<G::Cut>) {
 }
 
 /// A filter of so many keys with a remote in which nothing goes wrong yet.
-fn filled<G: Ground>(blueprint: Blueprint<G::Cut>, keys: usize, seed: u64) -> (Core<G, Xxh3>, FaultyRemote) {
+fn filled<G: BroomTable>(
+    blueprint: Blueprint<G::Cut>,
+    keys: usize,
+    seed: u64,
+) -> (Core<G, Xxh3>, FaultyRemote) {
     let mut filter = growable(blueprint, keys, seed);
     let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
     (0..keys as u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
@@ -100,12 +104,12 @@ fn filled<G: Ground>(blueprint: Blueprint<G::Cut>, keys: usize, seed: u64) -> (C
 
 #[test]
 fn a_growth_that_fails_anywhere_changes_nothing_and_can_be_repeated() {
-    grow_and_fail::<QuotientGround>(small(3, 0.9));
-    grow_and_fail::<QuotientGround>(large(2, 2, 0.6));
-    grow_and_fail::<BinGround>(bins(3, 0.9));
+    grow_and_fail::<BroomQuotients>(small(3, 0.9));
+    grow_and_fail::<BroomQuotients>(large(2, 2, 0.6));
+    grow_and_fail::<BroomBins>(bins(3, 0.9));
 }
 
-fn grow_and_fail<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn grow_and_fail<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let (start, start_remote) = filled::<G>(blueprint, 300, 9);
     let (mut failed, mut done) = (0, 0);
     for accesses in (0..1_400).step_by(3) {
@@ -136,7 +140,7 @@ fn grow_and_fail<G: Ground>(blueprint: Blueprint<G::Cut>) {
 fn clear_removes_what_a_failed_growth_left() {
     // After the first group of the new lists was written, and before the last one.
     let mut failed = (200..).map(|accesses| {
-        let (mut filter, mut remote) = filled::<QuotientGround>(small(3, 0.9), 300, 10);
+        let (mut filter, mut remote) = filled::<BroomQuotients>(small(3, 0.9), 300, 10);
         remote.faults.light_fuse(accesses, Fault::FailBefore);
         filter.grow(&mut remote).unwrap_err();
         (filter, remote)
@@ -147,18 +151,18 @@ fn clear_removes_what_a_failed_growth_left() {
 }
 
 #[test]
-fn filters_of_any_ground_seed_hash_and_rate_merge() {
-    use crate::Ground::{Bins, Quotient};
-    for (ground, other) in [(Quotient, Quotient), (Quotient, Bins), (Bins, Quotient), (Bins, Bins)] {
-        merge(ground, other);
+fn filters_of_any_table_seed_hash_and_rate_merge() {
+    use crate::Table::{Bins, Quotient};
+    for (table, other) in [(Quotient, Quotient), (Quotient, Bins), (Bins, Quotient), (Bins, Bins)] {
+        merge(table, other);
     }
 }
 
-fn merge(ground: crate::Ground, other: crate::Ground) {
+fn merge(table: crate::Table, other: crate::Table) {
     let builder = BroomFilter::builder().capacity(300).false_positive_rate(0.1).growable().seed(11_u64);
-    let (mut left, mut left_remote) = (builder.ground(ground).build().unwrap(), MemoryRemote::new());
+    let (mut left, mut left_remote) = (builder.table(table).build().unwrap(), MemoryRemote::new());
     let builder =
-        BroomFilter::builder().capacity(500).false_positive_rate(1e-4).hasher::<SipHash>().ground(other);
+        BroomFilter::builder().capacity(500).false_positive_rate(1e-4).hasher::<SipHash>().table(other);
     let (mut right, mut right_remote) = (builder.seed(12_u64).build().unwrap(), MemoryRemote::new());
     let mut random = Random::new(13);
     let mut union = std::collections::BTreeSet::new();
@@ -182,10 +186,10 @@ fn merge(ground: crate::Ground, other: crate::Ground) {
 
 #[test]
 fn a_union_that_does_not_fit_is_refused() {
-    let (start, remote) = filled::<QuotientGround>(small(3, 0.9), 300, 14);
+    let (start, remote) = filled::<BroomQuotients>(small(3, 0.9), 300, 14);
     let mut left = Core { growable: false, ..start.clone() };
     let mut left_remote = remote.inner;
-    let (mut right, mut right_remote) = (growable::<BinGround>(bins(3, 0.9), 10, 15), MemoryRemote::new());
+    let (mut right, mut right_remote) = (growable::<BroomBins>(bins(3, 0.9), 10, 15), MemoryRemote::new());
     right.insert(&5_u64, &mut right_remote).unwrap();
     left.merge(&mut left_remote, &right, &mut right_remote).unwrap();
     assert_eq!((left.len(), left.capacity()), (300, 300), "both have the key");

@@ -23,17 +23,17 @@ use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, Remote, Xxh3
 use super::builder::{Blueprint, DEFAULT_BUDGET};
 use super::core::Core;
 use super::fingerprint::{Fingerprint, Remainders};
-use super::ground::Ground;
-use super::on_bins::{BinCut, BinGround};
-use super::on_quotients::QuotientGround;
+use super::on_bins::{BinCut, BroomBins};
+use super::on_quotients::BroomQuotients;
+use super::table::BroomTable;
 use super::transaction::atomically;
 
 type FaultyRemote = Faulty<MemoryRemote>;
 type Error = AdaptiveError<FaultError<Infallible>>;
 
-/// A ground as the tests need it.
-trait Tested: Ground {
-    const GROUND: crate::Ground;
+/// A table as the tests need it.
+trait Tested: BroomTable {
+    const GROUND: crate::Table;
 
     /// Lets many keys go elsewhere that would have had room.
     fn crowd(&mut self);
@@ -47,8 +47,8 @@ trait Tested: Ground {
     fn parts(&self) -> [(&'static str, usize); 3];
 }
 
-impl Tested for QuotientGround {
-    const GROUND: crate::Ground = crate::Ground::Quotient;
+impl Tested for BroomQuotients {
+    const GROUND: crate::Table = crate::Table::Quotient;
 
     fn crowd(&mut self) {
         self.roomy = false;
@@ -71,8 +71,8 @@ impl Tested for QuotientGround {
     }
 }
 
-impl Tested for BinGround {
-    const GROUND: crate::Ground = crate::Ground::Bins;
+impl Tested for BroomBins {
+    const GROUND: crate::Table = crate::Table::Bins;
 
     /// Nothing to do: lines overflow at every load.
     fn crowd(&mut self) {}
@@ -113,12 +113,12 @@ fn large(table_bits: u32, rest_bits: u32, load: f64) -> Blueprint<Remainders> {
 }
 
 /// A filter whose remainders are cut as the test wants.
-fn filter<G: Ground>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Core<G, Xxh3> {
+fn filter<G: BroomTable>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Core<G, Xxh3> {
     let hasher = Xxh3::with_seed(seed.into());
     Core::from_blueprint(blueprint, capacity, false, hasher, 0).unwrap()
 }
 
-impl<G: Ground, H: KeyHasher> Core<G, H> {
+impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// What a key is to the filter at present.
     fn fingerprint_of(&self, key: &[u8]) -> Fingerprint {
         self.local.fingerprint(self.digest(key))
@@ -136,7 +136,7 @@ impl<G: Ground, H: KeyHasher> Core<G, H> {
         remote: &mut R,
     ) -> Option<(Fingerprint, G::Spot, Vec<u8>, Fingerprint)> {
         let fingerprint = self.fingerprint_of(query);
-        let spot = self.local.ground.find(&fingerprint)?;
+        let spot = self.local.table.find(&fingerprint)?;
         let home = self.local.home_of(fingerprint.quotient(), None, remote).ok()?;
         let stored = home.stored.into_iter().find(|stored| stored.spot == spot)?;
         Some((fingerprint, spot, stored.key, stored.fingerprint))

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::super::builder::Blueprint;
 use super::super::core::Core;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{Error, FaultyRemote, Tested, bins, coarse_bins, filter, large, small};
 use crate::testing::{Fault, FaultError, Faults, Faulty, Random};
 use crate::{Adaptation, Adaptive, AdaptiveError, Filter, MemoryRemote, Xxh3};
@@ -30,7 +30,7 @@ fn lists(remote: &MemoryRemote) -> BTreeMap<u64, Vec<Vec<u8>>> {
 }
 
 /// A filter beside what it should be.
-struct Pair<G: Ground> {
+struct Pair<G: BroomTable> {
     filter: Core<G, Xxh3>,
     remote: FaultyRemote,
     stored: BTreeSet<u64>,
@@ -40,7 +40,7 @@ struct Pair<G: Ground> {
     most_elsewhere: usize,
 }
 
-impl<G: Ground> Pair<G> {
+impl<G: BroomTable> Pair<G> {
     fn new(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64) -> Self {
         Self {
             filter: filter(blueprint, capacity, seed),
@@ -110,23 +110,23 @@ impl<G: Ground> Pair<G> {
         assert!(stored.iter().all(|key| filter.contains(key)));
         for key in 0..universe {
             let fingerprint = filter.local.fingerprint(filter.digest(&key.to_le_bytes()));
-            let matches = filter.local.ground.count_matches(&fingerprint);
+            let matches = filter.local.table.count_matches(&fingerprint);
             // A back yard stands for itself.
             let most = 1 + usize::from(filter.local.remainders.rest_bits > 0);
             assert!(matches <= most, "{key} matches {matches} fingerprints");
-            let found = filter.local.ground.find(&fingerprint).is_some();
+            let found = filter.local.table.find(&fingerprint).is_some();
             assert_eq!((filter.contains(&key), matches > 0), (found, found), "{key}");
         }
     }
 }
 
-fn drive<G: Ground>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64, steps: u64) -> Pair<G> {
+fn drive<G: BroomTable>(blueprint: Blueprint<G::Cut>, capacity: usize, seed: u64, steps: u64) -> Pair<G> {
     let pair = drive_on(Pair::new(blueprint, capacity, seed), seed, steps);
     assert_eq!(pair.returned, 0, "repaired false positives came back");
     pair
 }
 
-fn drive_on<G: Ground>(mut pair: Pair<G>, seed: u64, steps: u64) -> Pair<G> {
+fn drive_on<G: BroomTable>(mut pair: Pair<G>, seed: u64, steps: u64) -> Pair<G> {
     let mut random = Random::new(seed);
     let universe = 4 * pair.filter.capacity as u64;
     let mut faults = 0;
@@ -161,7 +161,7 @@ fn drive_on<G: Ground>(mut pair: Pair<G>, seed: u64, steps: u64) -> Pair<G> {
 #[test]
 fn small_remainders_keep_all_promises() {
     for (seed, bits, load) in [(1, 3, 0.9), (2, 3, 0.95), (3, 5, 0.9), (4, 3, 0.5)] {
-        let pair: Pair<QuotientGround> = drive(small(bits, load), 120, seed, 6_000);
+        let pair: Pair<BroomQuotients> = drive(small(bits, load), 120, seed, 6_000);
         let levels = pair.filter.levels();
         assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
         assert!(!pair.repaired.is_empty() && !levels.large_remainders);
@@ -171,7 +171,7 @@ fn small_remainders_keep_all_promises() {
 #[test]
 fn the_secondary_level_keeps_all_promises() {
     // Two sections and a bit, so that there are borders that keys cannot cross.
-    let mut pair: Pair<QuotientGround> = Pair::new(small(3, 0.95), 2_000, 5);
+    let mut pair: Pair<BroomQuotients> = Pair::new(small(3, 0.95), 2_000, 5);
     for key in 0..2_000 {
         assert!(!pair.insert(4 * key));
     }
@@ -183,8 +183,8 @@ fn the_secondary_level_keeps_all_promises() {
 #[test]
 fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
     for (seed, blueprint) in [(8, small(3, 0.9)), (9, large(2, 2, 0.6))] {
-        let mut pair: Pair<QuotientGround> = Pair::new(blueprint, 120, seed);
-        pair.filter.local.ground.crowd();
+        let mut pair: Pair<BroomQuotients> = Pair::new(blueprint, 120, seed);
+        pair.filter.local.table.crowd();
         let pair = drive_on(pair, seed, 4_000);
         assert_eq!(pair.returned, 0, "repaired false positives came back");
         assert!(pair.most_elsewhere >= 10, "{}", pair.most_elsewhere);
@@ -193,20 +193,20 @@ fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
 
 #[test]
 fn within_the_budget_no_repaired_false_positive_ever_comes_back() {
-    fn check<G: Ground>(blueprint: Blueprint<G::Cut>, seed: u64) {
+    fn check<G: BroomTable>(blueprint: Blueprint<G::Cut>, seed: u64) {
         let pair: Pair<G> = drive(Blueprint { budget: 8.0, ..blueprint }, 120, seed, 3_000);
         assert_eq!(pair.filter.local.functions.position(), (0, 0), "nothing was carried");
         assert!(pair.repaired.len() > 5, "{}", pair.repaired.len());
     }
-    check::<QuotientGround>(small(3, 0.9), 6);
-    check::<QuotientGround>(large(2, 2, 0.6), 7);
-    check::<BinGround>(bins(3, 0.9), 6);
-    check::<BinGround>(coarse_bins(3, 0.9), 7);
+    check::<BroomQuotients>(small(3, 0.9), 6);
+    check::<BroomQuotients>(large(2, 2, 0.6), 7);
+    check::<BroomBins>(bins(3, 0.9), 6);
+    check::<BroomBins>(coarse_bins(3, 0.9), 7);
 }
 
 #[test]
 fn without_ghosts_repaired_false_positives_come_back() {
-    fn returned<G: Ground>(blueprint: Blueprint<G::Cut>) -> u64 {
+    fn returned<G: BroomTable>(blueprint: Blueprint<G::Cut>) -> u64 {
         let returned = (0..4).map(|seed| {
             let mut pair: Pair<G> = Pair::new(Blueprint { budget: 8.0, ..blueprint }, 120, seed);
             pair.filter.local.switches.ghosts = false;
@@ -214,14 +214,14 @@ fn without_ghosts_repaired_false_positives_come_back() {
         });
         returned.sum()
     }
-    assert!(returned::<QuotientGround>(small(3, 0.9)) > 0);
-    assert!(returned::<BinGround>(bins(3, 0.9)) > 0);
+    assert!(returned::<BroomQuotients>(small(3, 0.9)) > 0);
+    assert!(returned::<BroomBins>(bins(3, 0.9)) > 0);
 }
 
 #[test]
 fn large_remainders_keep_all_promises() {
     for (seed, signature, rest) in [(11, 2, 1), (12, 2, 3), (13, 3, 1)] {
-        let pair: Pair<QuotientGround> = drive(large(signature, rest, 0.6), 60, seed, 6_000);
+        let pair: Pair<BroomQuotients> = drive(large(signature, rest, 0.6), 60, seed, 6_000);
         let levels = pair.filter.levels();
         assert!(levels.large_remainders && levels.elsewhere > 0, "{levels:?}");
         assert!(levels.phase as f64 + levels.frontier > 0.5, "{levels:?}");
@@ -239,7 +239,7 @@ fn bins_keep_all_promises() {
         (25, bins(3, 1.5), 140),
         (26, coarse_bins(5, 1.6), 170),
     ] {
-        let pair: Pair<BinGround> = drive(blueprint, capacity, seed, 2_500);
+        let pair: Pair<BroomBins> = drive(blueprint, capacity, seed, 2_500);
         let levels = pair.filter.levels();
         assert!(levels.phase as f64 + levels.frontier > 0.3, "{levels:?}");
         assert!(!pair.repaired.is_empty());
@@ -249,12 +249,12 @@ fn bins_keep_all_promises() {
 
 #[test]
 fn a_repaired_key_that_comes_back_keeps_its_repairs() {
-    comes_back::<QuotientGround>(small(4, 0.9));
-    comes_back::<BinGround>(bins(4, 0.9));
+    comes_back::<BroomQuotients>(small(4, 0.9));
+    comes_back::<BroomBins>(bins(4, 0.9));
 }
 
 /// Property 10, for the partner that is removed and inserted again at once.
-fn comes_back<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn comes_back<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let mut filter: Core<G, Xxh3> = filter(blueprint, 400, 31);
     let mut remote = MemoryRemote::new();
     (0..400_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));

@@ -5,9 +5,9 @@ use super::super::builder::Blueprint;
 use super::super::columns::CROWDING;
 use super::super::core::Core;
 use super::super::filter::On;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{bins, filter, small};
 use crate::{Adaptive, BroomFilter, Filter, MemoryRemote, Xxh3};
 
@@ -16,7 +16,7 @@ const QUOTIENT_RATE: f64 = 0.9 / 256.0;
 const BIN_RATE: f64 = 0.9 * 49.0 / 64.0 / 256.0;
 
 /// A filter that is filled with the frontier at this fraction of a phase, and then taken half a phase further.
-fn filled<G: Ground>(
+fn filled<G: BroomTable>(
     blueprint: Blueprint<G::Cut>,
     keys: usize,
     fraction: f64,
@@ -47,11 +47,11 @@ fn over_promise(filter: &impl Filter, rate: f64, queries: u64) -> (f64, f64) {
 
 #[test]
 fn the_promised_rate_holds_at_every_place_of_the_frontier() {
-    holds_everywhere::<QuotientGround>(small(8, 0.9), QUOTIENT_RATE);
-    holds_everywhere::<BinGround>(bins(8, 0.9), BIN_RATE);
+    holds_everywhere::<BroomQuotients>(small(8, 0.9), QUOTIENT_RATE);
+    holds_everywhere::<BroomBins>(bins(8, 0.9), BIN_RATE);
 }
 
-fn holds_everywhere<G: Ground>(blueprint: Blueprint<G::Cut>, rate: f64) {
+fn holds_everywhere<G: BroomTable>(blueprint: Blueprint<G::Cut>, rate: f64) {
     let (keys, queries) = if full() { (1_000_000, 20_000_000) } else { (50_000, 2_000_000) };
     for fraction in [0.0, 0.25, 0.5, 0.75] {
         let (filter, _) = filled::<G>(blueprint, keys, fraction, 11);
@@ -64,11 +64,11 @@ fn holds_everywhere<G: Ground>(blueprint: Blueprint<G::Cut>, rate: f64) {
 
 #[test]
 fn the_promised_rate_holds_while_the_frontier_walks() {
-    holds_while_it_walks::<QuotientGround>(small(8, 0.9), QUOTIENT_RATE);
-    holds_while_it_walks::<BinGround>(bins(8, 0.9), BIN_RATE);
+    holds_while_it_walks::<BroomQuotients>(small(8, 0.9), QUOTIENT_RATE);
+    holds_while_it_walks::<BroomBins>(bins(8, 0.9), BIN_RATE);
 }
 
-fn holds_while_it_walks<G: Ground>(blueprint: Blueprint<G::Cut>, rate: f64) {
+fn holds_while_it_walks<G: BroomTable>(blueprint: Blueprint<G::Cut>, rate: f64) {
     let (keys, queries) = if full() { (1_000_000, 20_000_000) } else { (50_000, 2_000_000) };
     let (mut filter, mut remote) = filled::<G>(blueprint, keys, 0.0, 12);
     for fraction in [0.25, 0.5, 0.75] {
@@ -86,20 +86,20 @@ fn holds_while_it_walks<G: Ground>(blueprint: Blueprint<G::Cut>, rate: f64) {
 
 /// A filter as the builder makes it, with its frontier at this fraction of a phase, then filled.
 fn built(
-    ground: crate::Ground,
+    table: crate::Table,
     rate: f64,
     load: f64,
     keys: usize,
     fraction: f64,
     seed: u64,
 ) -> Option<BroomFilter> {
-    fn place<G: Ground>(core: &mut Core<G, Xxh3>, fraction: f64) {
+    fn place<G: BroomTable>(core: &mut Core<G, Xxh3>, fraction: f64) {
         let walk = core.local.functions.walk() as f64;
         core.local.functions.set_position((0, (walk * fraction) as u64));
         core.local.switches.frontier = false;
     }
     let builder = BroomFilter::builder().capacity(keys).false_positive_rate(rate).max_load(load);
-    let mut filter = builder.ground(ground).seed(seed).build().ok()?;
+    let mut filter = builder.table(table).seed(seed).build().ok()?;
     match &mut filter.on {
         On::Quotient(core) => place(core, fraction),
         On::Bins(core) => place(core, fraction),
@@ -110,13 +110,13 @@ fn built(
 }
 
 /// False positives of several filters over what the rate allows, with the 99.9% interval: there are many of them.
-fn over_rate(ground: crate::Ground, rate: f64, load: f64, keys: usize, fraction: f64) -> Option<(f64, f64)> {
+fn over_rate(table: crate::Table, rate: f64, load: f64, keys: usize, fraction: f64) -> Option<(f64, f64)> {
     // Of five million queries, 76 are false positives at the lowest rate.
     let (filters, wanted) = ((3_000 / keys).clamp(1, 100), if full() { 3_000.0 } else { 1_500.0 });
     let queries = ((wanted / rate).min(5e6) / filters as f64).max(2_000.0) as u64;
     let mut found = 0.0;
     for seed in 0..filters as u64 {
-        let filter = built(ground, rate, load, keys, fraction, seed)?;
+        let filter = built(table, rate, load, keys, fraction, seed)?;
         found += over_promise(&filter, rate, queries.next_multiple_of(10_000)).0 / filters as f64;
     }
     let promised = rate * queries.next_multiple_of(10_000) as f64 * filters as f64;
@@ -140,7 +140,7 @@ fn what_the_builder_promises_holds_at_all_sizes_rates_loads_and_places_of_the_fr
     } else {
         (&[10, 50, 1_000], &[3, 8], &[0.9], &[0, 1, 5, 6])
     };
-    for ground in [crate::Ground::Quotient, crate::Ground::Bins] {
+    for table in [crate::Table::Quotient, crate::Table::Bins] {
         for &keys in sizes {
             // A large filter takes seconds to fill and to bring to its place: each second load, rate and place.
             let step = if keys >= 1_000_000 { 2 } else { 1 };
@@ -151,11 +151,11 @@ fn what_the_builder_promises_holds_at_all_sizes_rates_loads_and_places_of_the_fr
                     for (rate, eighth) in
                         rates.iter().flat_map(|rate| eighths.iter().step_by(step).map(move |at| (*rate, *at)))
                     {
-                        let over = over_rate(ground, rate, load, keys, f64::from(eighth) / 8.0);
+                        let over = over_rate(table, rate, load, keys, f64::from(eighth) / 8.0);
                         let Some((ratio, interval)) = over else { continue };
                         assert!(
                             ratio - interval <= 1.0,
-                            "{ground:?}, {keys} keys, rate {rate:e}, load {load}, frontier at {eighth}/8: {ratio} ± {interval}"
+                            "{table:?}, {keys} keys, rate {rate:e}, load {load}, frontier at {eighth}/8: {ratio} ± {interval}"
                         );
                         all.push(ratio);
                     }
@@ -163,7 +163,7 @@ fn what_the_builder_promises_holds_at_all_sizes_rates_loads_and_places_of_the_fr
                 let most = all.iter().copied().fold(0.0, f64::max);
                 let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
                 println!(
-                    "{ground:?}, {keys} keys, load {load}: {mean:.3} of the promise, {most:.3} at most, {} rates and places",
+                    "{table:?}, {keys} keys, load {load}: {mean:.3} of the promise, {most:.3} at most, {} rates and places",
                     all.len()
                 );
             }

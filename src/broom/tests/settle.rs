@@ -4,9 +4,9 @@
 //! nothing can end; a key that is dropped because a view does not have it.
 use super::super::builder::Blueprint;
 use super::super::core::Core;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{Recording, Tested, bins, coarse_bins, filter, large, small};
 use crate::testing::{Fault, Faults};
 use crate::{
@@ -21,7 +21,7 @@ fn filled<G: Tested>(blueprint: Blueprint<G::Cut>, seed: u64) -> (Core<G, Xxh3>,
     let mut filter: Core<G, Xxh3> = filter(blueprint, KEYS as usize + 10, seed);
     // So small a table would have all keys in its one section; a back yard takes more than its share anyway.
     if filter.local.remainders.rest_bits == 0 {
-        filter.local.ground.crowd();
+        filter.local.table.crowd();
     }
     let mut remote = Recording::new(Faults::none());
     (0..KEYS).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
@@ -36,19 +36,19 @@ fn start<G: Tested>(blueprint: Blueprint<G::Cut>) -> (Core<G, Xxh3>, Recording) 
 }
 
 /// A test of all ways to store keys that the primary table, or a line, cannot take.
-macro_rules! on_all_grounds {
+macro_rules! on_all_tables {
     ($($test:ident: $check:ident;)*) => {$(
         #[test]
         fn $test() {
-            $check(start::<QuotientGround>(small(4, 0.9)));
-            $check(start::<QuotientGround>(large(2, 3, 0.6)));
-            $check(start::<BinGround>(bins(4, 1.2)));
-            $check(start::<BinGround>(coarse_bins(6, 1.1)));
+            $check(start::<BroomQuotients>(small(4, 0.9)));
+            $check(start::<BroomQuotients>(large(2, 3, 0.6)));
+            $check(start::<BroomBins>(bins(4, 1.2)));
+            $check(start::<BroomBins>(coarse_bins(6, 1.1)));
         }
     )*};
 }
 
-on_all_grounds! {
+on_all_tables! {
     a_fingerprint_without_a_key_is_noticed_and_goes_only_on_an_authoritative_read: lost_pairs;
     debris_is_passed_over_and_a_key_without_a_fingerprint_is_noticed: stray_keys;
     an_insertion_that_was_made_after_all_is_taken_in: late_insertions;
@@ -58,7 +58,7 @@ on_all_grounds! {
     a_view_with_as_many_keys_but_others_loses_nothing: stale_views;
 }
 
-fn check<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut Recording, keys: impl IntoIterator<Item = u64>) {
+fn check<G: BroomTable>(filter: &Core<G, Xxh3>, remote: &mut Recording, keys: impl IntoIterator<Item = u64>) {
     filter.verify().unwrap();
     filter.verify_remote(remote).unwrap();
     assert!(keys.into_iter().all(|key| filter.contains(&key)));
@@ -69,12 +69,12 @@ fn is_inconsistent<T, E>(result: &Result<T, AdaptiveError<E>>) -> bool {
 }
 
 /// Where a key is listed.
-fn address<G: Ground>(filter: &Core<G, Xxh3>, key: u64) -> u64 {
+fn address<G: BroomTable>(filter: &Core<G, Xxh3>, key: u64) -> u64 {
     filter.local.address(&filter.fingerprint_of(&key.to_le_bytes()))
 }
 
 /// Settles these addresses, one after the other. Whether all of them agree in the end.
-fn settle<G: Ground>(
+fn settle<G: BroomTable>(
     filter: &mut Core<G, Xxh3>,
     addresses: &[u64],
     authority: Authority,
@@ -85,7 +85,7 @@ fn settle<G: Ground>(
 }
 
 /// A key loses its pair, another one takes its place, or a stranger comes.
-fn spoil<G: Ground>(filter: &Core<G, Xxh3>, remote: &mut Recording, key: u64, how: usize) {
+fn spoil<G: BroomTable>(filter: &Core<G, Xxh3>, remote: &mut Recording, key: u64, how: usize) {
     let (address, key) = (address(filter, key), key.to_le_bytes());
     let elsewhere = (0..KEYS).find(|&other| self::address(filter, other) != address);
     let from_elsewhere = elsewhere.unwrap().to_le_bytes();
@@ -106,10 +106,10 @@ fn lost_pairs<G: Tested>((start, clean): (Core<G, Xxh3>, Recording)) {
             assert!(is_inconsistent(&filter.verify_remote(&mut remote)), "{how}");
             // Nobody says that it was there; and what nobody knows the owner of is not repaired.
             let home = filter.fingerprint_of(&key.to_le_bytes());
-            let spot = filter.local.ground.find(&home);
+            let spot = filter.local.table.find(&home);
             assert!(!filter.remove(&key, &mut remote).unwrap(), "{how}");
             let mut strangers = (1_000..3_000).filter(|query: &u64| {
-                filter.local.ground.find(&filter.fingerprint_of(&query.to_le_bytes())) == spot
+                filter.local.table.find(&filter.fingerprint_of(&query.to_le_bytes())) == spot
             });
             if let Some(query) = strangers.find(|_| spot.is_some()) {
                 assert!(is_inconsistent(&filter.adapt(&query, &mut remote)), "{how}");
@@ -160,7 +160,7 @@ impl KeyHasher for Constant {
 
 #[test]
 fn keys_that_nothing_tells_apart_are_kept_apart_by_their_lists() {
-    fn check<G: Ground>(blueprint: Blueprint<G::Cut>) {
+    fn check<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
         let hasher = Constant::with_seed(1_u64.into());
         let mut filter: Core<G, Constant> = Core::from_blueprint(blueprint, 20, false, hasher, 0).unwrap();
         let mut remote = MemoryRemote::new();
@@ -183,15 +183,15 @@ fn keys_that_nothing_tells_apart_are_kept_apart_by_their_lists() {
         }
         assert!(filter.is_empty());
     }
-    check::<QuotientGround>(small(4, 0.9));
-    check::<QuotientGround>(large(2, 3, 0.6));
-    check::<BinGround>(bins(8, 0.9));
+    check::<BroomQuotients>(small(4, 0.9));
+    check::<BroomQuotients>(large(2, 3, 0.6));
+    check::<BroomBins>(bins(8, 0.9));
 }
 
 #[test]
 fn hundreds_of_keys_that_nothing_tells_apart_share_a_bin() {
     let hasher = Constant::with_seed(1_u64.into());
-    let mut filter: Core<BinGround, Constant> =
+    let mut filter: Core<BroomBins, Constant> =
         Core::from_blueprint(bins(8, 0.9), 400, false, hasher, 0).unwrap();
     let mut remote = MemoryRemote::new();
     (0..200_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));

@@ -1,16 +1,16 @@
 //! Adaptivity bits over time (Lemma 14): O(n) with the frontier, and growing without it.
 use super::super::builder::Blueprint;
 use super::super::core::Core;
-use super::super::ground::Ground;
-use super::super::on_bins::BinGround;
-use super::super::on_quotients::QuotientGround;
+use super::super::on_bins::BroomBins;
+use super::super::on_quotients::BroomQuotients;
+use super::super::table::BroomTable;
 use super::{bins, filter, small};
 use crate::game::FreshKeys;
 use crate::{Adaptive, Filter, MemoryRemote, Xxh3};
 
 /// Asks for fresh keys until there were 20·n false positives, or as many queries as given. Adaptivity bits per key
 /// after every n-th part, and the number of queries.
-fn bits_over_time<G: Ground>(
+fn bits_over_time<G: BroomTable>(
     blueprint: Blueprint<G::Cut>,
     frontier: bool,
     queries: Option<u64>,
@@ -45,11 +45,11 @@ fn bits_over_time<G: Ground>(
 
 #[test]
 fn adaptivity_bits_stay_linear_over_20_n_false_positives() {
-    stay_linear::<QuotientGround>(small(4, 0.9));
-    stay_linear::<BinGround>(bins(4, 0.9));
+    stay_linear::<BroomQuotients>(small(4, 0.9));
+    stay_linear::<BroomBins>(bins(4, 0.9));
 }
 
-fn stay_linear<G: Ground>(blueprint: Blueprint<G::Cut>) {
+fn stay_linear<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     let (on, queries) = bits_over_time::<G>(blueprint, true, None);
     let (off, _) = bits_over_time::<G>(blueprint, false, Some(queries));
     println!("adaptivity bits per key over {queries} fresh queries, 20 n false positives with the frontier");
@@ -70,7 +70,7 @@ const MARGIN: f64 = 0.85;
 
 /// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones, and
 /// `churn` replaces a key with each.
-fn most_bits<G: Ground>(blueprint: Blueprint<G::Cut>, replay: bool, churn: bool) -> f64 {
+fn most_bits<G: BroomTable>(blueprint: Blueprint<G::Cut>, replay: bool, churn: bool) -> f64 {
     const N: usize = 1 << 11;
     let (mut filter, mut remote): (Core<G, Xxh3>, _) = (filter(blueprint, N, 78), MemoryRemote::new());
     let (mut keys, mut known) = (FreshKeys::new(8), Vec::new());
@@ -105,11 +105,11 @@ fn most_bits<G: Ground>(blueprint: Blueprint<G::Cut>, replay: bool, churn: bool)
 
 #[test]
 fn adaptivity_bits_never_exceed_the_budget_by_more_than_the_margin() {
-    never_more::<QuotientGround>(small(4, 0.9), &[0.0, 0.5, 1.0, 2.0]);
-    never_more::<BinGround>(bins(4, 0.9), &[0.0, 0.5]);
+    never_more::<BroomQuotients>(small(4, 0.9), &[0.0, 0.5, 1.0, 2.0]);
+    never_more::<BroomBins>(bins(4, 0.9), &[0.0, 0.5]);
 }
 
-fn never_more<G: Ground>(blueprint: Blueprint<G::Cut>, budgets: &[f64]) {
+fn never_more<G: BroomTable>(blueprint: Blueprint<G::Cut>, budgets: &[f64]) {
     for &budget in budgets {
         for (replay, churn) in [(false, false), (true, false), (true, true)] {
             let most = most_bits::<G>(Blueprint { budget, ..blueprint }, replay, churn);

@@ -3,7 +3,7 @@
 //! Catches: a size that is not the one announced, filters that are equal though they answer differently, a method that
 //! one of the hash functions has no use for.
 use crate::{
-    Adaptive, BroomFilter, BroomFilterBuilder, BuildError, Filter, Ground, MemoryRemote, SipHash, Xxh3,
+    Adaptive, BroomFilter, BroomFilterBuilder, BuildError, Filter, MemoryRemote, SipHash, Table, Xxh3,
 };
 
 #[test]
@@ -31,14 +31,14 @@ fn the_size_is_known_before_building() {
         for rate in [0.4, 1.0 / 64.0, 1.0 / 256.0, 1e-3, 2e-5] {
             for load in [0.01, 0.9, 0.99] {
                 let builder = BroomFilter::builder().capacity(capacity).false_positive_rate(rate);
-                let builder = builder.max_load(load).ground(Ground::Bins);
+                let builder = builder.max_load(load).table(Table::Bins);
                 let (bits, filter) = (builder.size_in_bits().unwrap(), builder.build().unwrap());
-                assert_eq!((bits, filter.ground()), (filter.stats().bits, Ground::Bins));
+                assert_eq!((bits, filter.table()), (filter.stats().bits, Table::Bins));
                 assert_eq!(filter.stats().bits, filter.emptied().unwrap().stats().bits);
             }
         }
     }
-    let refused = |builder: BroomFilterBuilder| builder.ground(Ground::Bins).build().unwrap_err();
+    let refused = |builder: BroomFilterBuilder| builder.table(Table::Bins).build().unwrap_err();
     assert_eq!(refused(BroomFilter::builder()), BuildError::ZeroCapacity);
     let builder = BroomFilter::builder().capacity(100).adaptivity_budget(1.0);
     assert!(matches!(refused(builder.clone().false_positive_rate(1e-9)), BuildError::RateOutOfRange { .. }));
@@ -50,15 +50,15 @@ fn the_size_is_known_before_building() {
 
 #[test]
 fn equality_is_that_of_parameters_functions_and_contents() {
-    equality(Ground::Quotient);
-    equality(Ground::Bins);
-    let on = |ground| BroomFilter::builder().capacity(9).seed(1_u64).ground(ground).build().unwrap();
-    assert!(on(Ground::Quotient) != on(Ground::Bins));
+    equality(Table::Quotient);
+    equality(Table::Bins);
+    let on = |table| BroomFilter::builder().capacity(9).seed(1_u64).table(table).build().unwrap();
+    assert!(on(Table::Quotient) != on(Table::Bins));
 }
 
-fn equality(ground: Ground) {
+fn equality(table: Table) {
     let mut remote = MemoryRemote::new();
-    let builder = BroomFilter::builder().capacity(100).false_positive_rate(0.1).ground(ground);
+    let builder = BroomFilter::builder().capacity(100).false_positive_rate(0.1).table(table);
     let empty = builder.clone().seed(1_u64).build().unwrap();
     let mut filter = empty.clone();
     assert!(filter == builder.clone().seed(1_u64).build().unwrap());
@@ -89,13 +89,13 @@ fn equality(ground: Ground) {
 
 #[test]
 fn every_way_to_ask_gives_the_same_answer() {
-    [Ground::Quotient, Ground::Bins].into_iter().for_each(every_way_to_ask);
+    [Table::Quotient, Table::Bins].into_iter().for_each(every_way_to_ask);
 }
 
-fn every_way_to_ask(ground: Ground) {
+fn every_way_to_ask(table: Table) {
     let mut remote = MemoryRemote::new();
     let builder = BroomFilter::builder().capacity(2_000).false_positive_rate(0.2).hasher::<SipHash>();
-    let builder = builder.ground(ground);
+    let builder = builder.table(table);
     let mut filter = builder.seed(3_u64).build().unwrap();
     (0..2_000_u64).for_each(|key| assert!(filter.insert(&key, &mut remote).unwrap()));
     for key in 2_000..4_000_u64 {

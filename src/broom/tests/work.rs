@@ -2,7 +2,7 @@
 //! the remote.
 use crate::game::FreshKeys;
 use crate::testing::{Accesses, CountingRemote, Random};
-use crate::{Adaptive, BroomFilter, Filter, Ground, MemoryRemote};
+use crate::{Adaptive, BroomFilter, Filter, MemoryRemote, Table};
 
 type Counting = CountingRemote<MemoryRemote>;
 
@@ -43,11 +43,11 @@ impl Cost {
 }
 
 /// Replaces random keys of a full filter, and now and then asks for a fresh one.
-fn churn(ground: Ground, rate: f64, rounds: u64) -> (BroomFilter, [Cost; 3], f64) {
+fn churn(table: Table, rate: f64, rounds: u64) -> (BroomFilter, [Cost; 3], f64) {
     const N: usize = 59_000;
     let mut remote = Counting::default();
     let builder = BroomFilter::builder().capacity(N).false_positive_rate(rate).max_load(0.9);
-    let mut filter = builder.ground(ground).seed(99_u64).build().unwrap();
+    let mut filter = builder.table(table).seed(99_u64).build().unwrap();
     let (mut fresh, mut random) = (FreshKeys::new(5), Random::new(5));
     let [mut inserts, mut removes, mut adapts] = <[Cost; 3]>::default();
     let mut stored: Vec<[u8; 8]> = fresh.by_ref().take(N).collect();
@@ -74,10 +74,10 @@ fn churn(ground: Ground, rate: f64, rounds: u64) -> (BroomFilter, [Cost; 3], f64
     (filter, [inserts, removes, adapts], most_elsewhere)
 }
 
-fn check(ground: Ground, rate: f64, rounds: u64) {
-    let (filter, [inserts, removes, adapts], most_elsewhere) = churn(ground, rate, rounds);
+fn check(table: Table, rate: f64, rounds: u64) {
+    let (filter, [inserts, removes, adapts], most_elsewhere) = churn(table, rate, rounds);
     let levels = filter.levels();
-    println!("{ground:?}, rate {rate:e}, load 0.90, {} insertions and removals", 2 * rounds);
+    println!("{table:?}, rate {rate:e}, load 0.90, {} insertions and removals", 2 * rounds);
     println!(
         "most slots touched: {} of {} in the primary table, {} in the secondary; most keys elsewhere {:.2}%, \
          hinted {:.2}%, {} ghosts, {:.3} adaptivity bits per key, phase {}",
@@ -110,15 +110,15 @@ fn check(ground: Ground, rate: f64, rounds: u64) {
 
 #[test]
 fn ten_million_insertions_and_removals_stay_within_bounds() {
-    check(Ground::Quotient, 1.0 / 256.0, 5_000_000);
+    check(Table::Quotient, 1.0 / 256.0, 5_000_000);
 }
 
 #[test]
 fn large_remainders_stay_within_bounds() {
-    check(Ground::Quotient, 1e-5, 500_000);
+    check(Table::Quotient, 1e-5, 500_000);
 }
 
 #[test]
 fn bins_stay_within_bounds() {
-    check(Ground::Bins, 1.0 / 256.0, 200_000);
+    check(Table::Bins, 1.0 / 256.0, 200_000);
 }

@@ -148,13 +148,13 @@ fn a_doubling_that_fails_leaves_the_filter_as_it_was() {
 fn scans_make_the_same_filter<F: Tested<Hasher = Xxh3>>(mut core: F) {
     core.let_grow();
     let (empty, mut remote) = (core.clone(), CountingRemote::new(MemoryRemote::new()));
-    assert!(crate::ground::from_sorted(empty.clone(), &mut remote).unwrap() == empty);
+    assert!(crate::homes::from_sorted(empty.clone(), &mut remote).unwrap() == empty);
     for n in [1, 50, 299, 300, 301, 1_000, 5_000] {
         for number in core.len() as u64..n {
             core.insert(&key(number), &mut remote).unwrap();
         }
         remote.take_accesses();
-        let built = crate::ground::from_sorted(empty.clone(), &mut remote).unwrap();
+        let built = crate::homes::from_sorted(empty.clone(), &mut remote).unwrap();
         let accesses = remote.take_accesses();
         assert_eq!((accesses.reads, accesses.writes), (1 + u64::from(n > 300), 0));
         assert_eq!((built.len(), built.capacity()), (core.len(), core.capacity()));
@@ -176,5 +176,5 @@ fn a_filter_from_a_scan_is_as_large_as_one_that_has_grown() {
     (0..300).for_each(|number| assert!(core.insert(&key(number), &mut remote).unwrap()));
     let small = telescoping_core::<Xxh3>(parameters(299, 12, 0.95, Overflow::Spill, 7));
     let full = FullError { len: 300, capacity: 299 };
-    assert_eq!(crate::ground::from_sorted(small, &mut remote).map(drop), Err(AdaptiveError::Full(full)));
+    assert_eq!(crate::homes::from_sorted(small, &mut remote).map(drop), Err(AdaptiveError::Full(full)));
 }

@@ -17,14 +17,14 @@ use std::ops::RangeInclusive;
 
 use super::{Core, Overflow, Parameters, Scheme};
 use crate::bins::testing::extension_bins;
-use crate::ground::Homed;
+use crate::homes::Homed;
 use crate::testing::Random;
 use crate::{
     Adaptation, AdaptiveError, Authority, BuildError, Digest, FilterStats, InvariantError, KeyHasher,
     MemoryRemote, Remote, Seed, Settled, Xxh3,
 };
 
-/// A filter with values, or one on another ground that promises the same: what the tests need of it.
+/// A filter with values, or one on another table that promises the same: what the tests need of it.
 pub(crate) trait Tested: Homed + PartialEq {
     fn stats(&self) -> FilterStats;
     fn verify(&self) -> Result<(), InvariantError>;
@@ -35,7 +35,7 @@ pub(crate) trait Tested: Homed + PartialEq {
     fn let_grow(&mut self);
 
     fn remove<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
-        crate::ground::remove(self, key, remote)
+        crate::homes::remove(self, key, remote)
     }
 
     fn remove_stored<R: Remote>(
@@ -43,7 +43,7 @@ pub(crate) trait Tested: Homed + PartialEq {
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        crate::ground::remove_stored(self, key, remote)
+        crate::homes::remove_stored(self, key, remote)
     }
 
     fn adapt<R: Remote>(
@@ -51,15 +51,15 @@ pub(crate) trait Tested: Homed + PartialEq {
         key: &[u8],
         remote: &mut R,
     ) -> Result<Adaptation, AdaptiveError<R::Error>> {
-        crate::ground::adapt(self, key, remote)
+        crate::homes::adapt(self, key, remote)
     }
 
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        crate::ground::grow(self, remote)
+        crate::homes::grow(self, remote)
     }
 
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
-        crate::ground::verify_remote(self, remote)
+        crate::homes::verify_remote(self, remote)
     }
 
     fn settle<R: Remote>(
@@ -68,7 +68,7 @@ pub(crate) trait Tested: Homed + PartialEq {
         authority: Authority,
         remote: &mut R,
     ) -> Result<Settled, AdaptiveError<R::Error>> {
-        crate::ground::settle(self, addresses, authority, remote)
+        crate::homes::settle(self, addresses, authority, remote)
     }
 
     fn contains(&self, key: &[u8]) -> bool {
@@ -87,7 +87,7 @@ pub(crate) trait Tested: Homed + PartialEq {
 
     /// The addresses of a key's home.
     fn addresses(&self, key: &[u8]) -> RangeInclusive<u64> {
-        crate::ground::home(self, self.hasher().digest(key))
+        crate::homes::home(self, self.hasher().digest(key))
     }
 
     fn check(&self, remote: &mut MemoryRemote) {

@@ -48,7 +48,7 @@ fn four_n_unique_queries_overflow_less_than_one_block_in_a_hundred() {
 fn accepting<F: Homed>(core: &F, query: u64, remote: &mut MemoryRemote) -> Vec<u64> {
     let digest = core.hasher().digest(&query.to_le_bytes());
     let home = core.homes().of(digest.hi);
-    let stored = crate::ground::paired_in(core, home, remote).unwrap();
+    let stored = crate::homes::paired_in(core, home, remote).unwrap();
     let pairs = core.items(home).into_iter().zip(stored);
     pairs.filter(|&(item, _)| core.accepts(item, digest)).map(|(_, stored)| stored.lo).collect()
 }

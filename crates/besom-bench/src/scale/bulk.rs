@@ -6,7 +6,7 @@ use besom::bloom::BlockedBloomFilter;
 use besom::quotient::QuotientFilter;
 use besom::testing::NullRemote;
 use besom::tinyset::TinySet;
-use besom::{Adaptive, BinFilter, ExtensionFilter, Filter, Ground, Insert, TelescopingFilter};
+use besom::{Adaptive, BinFilter, ExtensionFilter, Filter, Insert, Table, TelescopingFilter};
 
 use rayon::ThreadPool;
 
@@ -136,13 +136,13 @@ adaptive!(
     extension,
     ExtensionFilter,
     "extension-quotient: insertion, with a remote that stores nothing",
-    ground(Ground::Quotient)
+    table(Table::Quotient)
 );
 adaptive!(
     extension_bins,
     ExtensionFilter,
     "extension-bins: insertion, with a remote that stores nothing",
-    ground(Ground::Bins)
+    table(Table::Bins)
 );
 
 fn inserting<F: Insert>(

@@ -33,7 +33,7 @@ fn note(config: &Config) -> String {
         (true, false) => ", max_load(load)",
         (false, _) => "",
     };
-    let ground = config.ground.map_or_else(String::new, |ground| format!(", ground({ground:?})"));
+    let table = config.table.map_or_else(String::new, |table| format!(", table({table:?})"));
     let shape =
         config.shape.map_or_else(String::new, |(tables, slots)| format!(", shape({tables}, {slots})"));
     let remark = match kind {
@@ -44,7 +44,7 @@ fn note(config: &Config) -> String {
         _ => "",
     };
     let name = kind.type_name();
-    format!("besom::{name}: capacity(items), false_positive_rate(rate){load}{ground}{shape}{remark}")
+    format!("besom::{name}: capacity(items), false_positive_rate(rate){load}{table}{shape}{remark}")
 }
 
 /// Whether filters of this kind have to know the stored keys to insert another one, in order to move them.

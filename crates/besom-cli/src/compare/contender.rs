@@ -220,9 +220,8 @@ impl Entry {
         let overflow = config
             .overflow
             .map_or_else(String::new, |overflow| format!(".overflow(besom::Overflow::{overflow:?})"));
-        let ground =
-            config.ground.map_or_else(String::new, |ground| format!(".ground(besom::Ground::{ground:?})"));
-        format!("{load}{shape}{overflow}{ground}")
+        let table = config.table.map_or_else(String::new, |table| format!(".table(besom::Table::{table:?})"));
+        format!("{load}{shape}{overflow}{table}")
     }
 
     /// Builds the filter in the space of the plan. The rate that it was built for comes with it.

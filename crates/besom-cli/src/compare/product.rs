@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use besom::cascade::{AdaptiveBloomFilter, Cascade};
 use besom::cuckoo::{CuckooingFilter, CyclicFilter, SwappingFilter};
 use besom::quotient::QuotientFilter;
-use besom::{BroomFilter, BuildError, ExtensionFilter, Ground, Seed, TelescopingFilter};
+use besom::{BroomFilter, BuildError, ExtensionFilter, Seed, Table, TelescopingFilter};
 use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
 use serde::Serialize;
 
@@ -72,10 +72,10 @@ impl Arena<'_> {
     ) -> Outcome<Option<Product>> {
         let (rate, keys, seed) = (row.first().rate, plan.keys, plan.seed);
         macro_rules! within {
-            ($filter:ty $(, $load:expr $(, $ground:ident)?)?) => {
+            ($filter:ty $(, $load:expr $(, $table:ident)?)?) => {
                 self.tried(row.entry_name, progress, move |more, _| {
                     let builder = <$filter>::builder().capacity(more.max(keys)).false_positive_rate(rate);
-                    builder.seed(seed)$(.max_load($load)$(.ground(Ground::$ground))?)?.build()
+                    builder.seed(seed)$(.max_load($load)$(.table(Table::$table))?)?.build()
                 })
             };
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use besom::any::dyn_adaptive;
-use besom::{BroomFilter, BuildError, Ground};
+use besom::{BroomFilter, BuildError};
 
 use super::contest::{Contest, list, rate_plot, rate_table, ratios};
 use super::firehose::Firehose;
@@ -28,7 +28,8 @@ const LOAD: f64 = 0.90;
 
 fn broom(spec: &Spec, budget: f64) -> Result<Subject, BuildError> {
     let builder = BroomFilter::builder().capacity(spec.keys).max_load(spec.load).seed(spec.seed);
-    let builder = builder.false_positive_rate(1.0 / 256.0).adaptivity_budget(budget).ground(Ground::Quotient);
+    let builder =
+        builder.false_positive_rate(1.0 / 256.0).adaptivity_budget(budget).table(besom::Table::Quotient);
     builder.build().map(|filter| Subject::new(dyn_adaptive(filter)))
 }
 

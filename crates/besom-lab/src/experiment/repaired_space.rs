@@ -5,7 +5,7 @@ mod strangers;
 
 use std::collections::BTreeMap;
 
-use besom::{Adaptive, ExtensionFilter, Ground, MemoryRemote, Overflow, TelescopingFilter};
+use besom::{Adaptive, ExtensionFilter, MemoryRemote, Overflow, TelescopingFilter};
 
 use self::strangers::{Chosen, Cut, Kind, Strangers};
 use super::space::{working_cell, working_column};
@@ -126,9 +126,9 @@ fn run(
     let seed = setting.seed("strangers", run);
     let point = |stop| Point::new(series(kind, policy.0), stop, run).in_panel(panel(remainder));
     macro_rules! build {
-        ($filter:ident $(, $ground:ident)?) => {{
+        ($filter:ident $(, $table:ident)?) => {{
             let builder = $filter::builder().capacity(capacity).max_load(LOAD).overflow(policy.1);
-            $(let builder = builder.ground(Ground::$ground);)?
+            $(let builder = builder.table(besom::Table::$table);)?
             builder.false_positive_rate(rate).seed(seed).hasher::<Chosen>().build()?
         }};
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::bits::Isa;
 use crate::coding::Extension;
-use crate::ground::Homed;
+use crate::homes::Homed;
 use crate::testing::{CountingRemote, Random};
 use crate::{AdaptiveError, Digest, Filter, MemoryRemote, Seed, Xxh3};
 
@@ -213,10 +213,10 @@ fn extensions_are_what_was_stored_last_at_any_rank() {
 
 #[test]
 fn builders_say_what_bins_cannot_do_and_how_large_they_are() {
-    use crate::{BuildError, ExtensionFilter, Ground, Overflow};
+    use crate::{BuildError, ExtensionFilter, Overflow, Table};
 
-    let builder = ExtensionFilter::builder().capacity(1_000).ground(Ground::Bins);
-    let conflict = BuildError::Conflict { first: "ground(Bins)", second: "overflow(Reset)" };
+    let builder = ExtensionFilter::builder().capacity(1_000).table(Table::Bins);
+    let conflict = BuildError::Conflict { first: "table(Bins)", second: "overflow(Reset)" };
     assert_eq!(builder.clone().overflow(Overflow::Reset).build().unwrap_err(), conflict);
     assert!(matches!(
         builder.clone().false_positive_rate(1e-9).build(),
@@ -228,7 +228,7 @@ fn builders_say_what_bins_cannot_do_and_how_large_they_are() {
             let builder = builder.clone().capacity(capacity).false_positive_rate(rate);
             let size = builder.size_in_bits().unwrap();
             let filter = builder.build().unwrap();
-            assert_eq!((filter.stats().bits, filter.ground()), (size, Ground::Bins), "{capacity} {rate}");
+            assert_eq!((filter.stats().bits, filter.table()), (size, Table::Bins), "{capacity} {rate}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Extension filters on bins: what the tests that all grounds share need of them (see `values::tests`), and tests of what
+//! Extension filters on bins: what the tests that all tables share need of them (see `values::tests`), and tests of what
 //! only bins have.
 
 mod lines;

@@ -1,7 +1,7 @@
-//! What a broom filter asks of the ground that its fingerprints stand on.
+//! What a broom filter asks of the table that its fingerprints stand on.
 //!
 //! Everything that makes it a broom filter is written once, over this trait: functions and frontier, transactions, lists, growth,
-//! the way back. A ground stores fingerprints and ghosts, and finds them again; it knows nothing of keys or of the remote.
+//! the way back. A table stores fingerprints and ghosts, and finds them again; it knows nothing of keys or of the remote.
 //!
 //! | | `on_quotients` | `on_bins` |
 //! |---|---|---|
@@ -21,8 +21,8 @@ use super::functions::Step;
 use super::lists::Claims;
 use super::local::Local;
 
-/// Where a query looks on a ground.
-pub(super) type PlaceOn<G> = <<G as Ground>::Columns as Columns>::Place;
+/// Where a query looks on a table.
+pub(super) type PlaceOn<G> = <<G as BroomTable>::Columns as Columns>::Place;
 
 /// There was no memory for one more fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct NoMemory;
 
 /// Room for a newcomer, which was taken.
 #[derive(Debug)]
-pub(super) struct Room<G: Ground> {
+pub(super) struct Room<G: BroomTable> {
     pub(super) site: G::Site,
     /// What had to grow, as it was before.
     pub(super) outgrown: Option<G::Outgrown>,
@@ -48,8 +48,8 @@ pub(super) struct Levels {
     pub(super) large_remainders: bool,
 }
 
-/// See the [module](self). Equal grounds have the same fingerprints and ghosts.
-pub(super) trait Ground: Clone + Debug + PartialEq {
+/// See the [module](self). Equal tables have the same fingerprints and ghosts.
+pub(super) trait BroomTable: Clone + Debug + PartialEq {
     /// How fingerprints are cut: what stays the same when the filter grows.
     type Cut: Copy + Debug + PartialEq;
     /// How hashes are cut into quotients.
@@ -67,7 +67,7 @@ pub(super) trait Ground: Clone + Debug + PartialEq {
     /// The remainders that are cut so.
     fn remainders(cut: Self::Cut) -> Remainders;
 
-    /// An empty ground.
+    /// An empty table.
     fn new(
         blueprint: Blueprint<Self::Cut>,
         columns: Self::Columns,

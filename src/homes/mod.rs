@@ -11,8 +11,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | which ground a filter gets | `choice` |
-//! | which addresses a home has | `homes` |
+//! | which table a filter gets | `choice` |
+//! | which addresses a home has | `ranges` |
 //! | keys as they come from a remote | `keys` |
 //! | which item is whose | `matching` |
 //! | insertion, removal, repair | `update` |
@@ -22,21 +22,21 @@
 
 mod choice;
 mod gather;
-mod homes;
 mod keys;
 mod matching;
 mod merge;
+mod ranges;
 mod settle;
 mod update;
 
 use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
 
-pub use choice::Ground;
+pub use choice::Table;
 pub(crate) use choice::{Wishes, choose};
 pub(crate) use gather::{Failed, Gather};
-pub(crate) use homes::Homes;
 pub(crate) use keys::{Seen, visit as visit_keys};
 pub(crate) use merge::{from_sorted, grow, verify_remote};
+pub(crate) use ranges::Homes;
 pub(crate) use settle::settle;
 pub(crate) use update::{adapt, insert_anywhere, insert_new, paired_in, remove, remove_stored};
 
@@ -119,15 +119,15 @@ pub(crate) trait Homed: Clone {
 /// A larger table while it is being filled. `G` is the table that it is going to replace.
 pub(crate) trait Filling<G: Homed> {
     /// Takes a key, with the item that it had so far in a table of half the size. Keys come in the order of their addresses.
-    fn take<E>(&mut self, digest: Digest, item: Option<G::Item>, ground: &G) -> Result<(), AdaptiveError<E>>;
+    fn take<E>(&mut self, digest: Digest, item: Option<G::Item>, table: &G) -> Result<(), AdaptiveError<E>>;
 
     /// All keys have been taken.
     fn complete<E>(&mut self) -> Result<(), AdaptiveError<E>>;
 }
 
 /// The addresses that an operation on the key with this digest reads.
-pub(crate) fn home<G: Homed>(ground: &G, digest: Digest) -> std::ops::RangeInclusive<u64> {
-    ground.homes().addresses(ground.homes().of(digest.hi))
+pub(crate) fn home<G: Homed>(table: &G, digest: Digest) -> std::ops::RangeInclusive<u64> {
+    table.homes().addresses(table.homes().of(digest.hi))
 }
 
 /// Tells the remote, if there is anything to tell.

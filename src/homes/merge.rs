@@ -12,24 +12,24 @@ use super::{Filling, Homed};
 
 /// Doubles table and capacity; on an error the filter is as it was.
 pub(crate) fn grow<G: Homed, R: Remote>(
-    ground: &mut G,
+    table: &mut G,
     remote: &mut R,
 ) -> Result<(), AdaptiveError<R::Error>> {
-    let full = FullError { len: ground.len(), capacity: ground.capacity() };
-    let capacity = ground.capacity().checked_mul(2).filter(|_| ground.can_double(1)).ok_or(full)?;
-    let mut doubled = ground.filling(1, capacity)?;
-    merge(ground, remote, &mut |digest, item| doubled.take(digest, item, ground))?;
+    let full = FullError { len: table.len(), capacity: table.capacity() };
+    let capacity = table.capacity().checked_mul(2).filter(|_| table.can_double(1)).ok_or(full)?;
+    let mut doubled = table.filling(1, capacity)?;
+    merge(table, remote, &mut |digest, item| doubled.take(digest, item, table))?;
     doubled.complete()?;
-    ground.become_filled(doubled, capacity);
+    table.become_filled(doubled, capacity);
     Ok(())
 }
 
 /// Checks that every key of the remote has an item of its own, and every item a key.
 pub(crate) fn verify_remote<G: Homed, R: Remote>(
-    ground: &G,
+    table: &G,
     remote: &mut R,
 ) -> Result<(), AdaptiveError<R::Error>> {
-    merge(ground, remote, &mut |digest, item| match item {
+    merge(table, remote, &mut |digest, item| match item {
         Some(_) => Ok(()),
         None => Err(AdaptiveError::Inconsistent { address: digest.hi, expected: 0, found: 1 }),
     })
@@ -40,23 +40,23 @@ type Merge<'v, G, E> = dyn FnMut(Digest, Option<<G as Homed>::Item>) -> Result<(
 
 /// Calls `take` with every key of the remote and its item, in the order of addresses. An item that has no key is an error.
 fn merge<G: Homed, R: Remote>(
-    ground: &G,
+    table: &G,
     remote: &mut R,
     take: &mut Merge<'_, G, R::Error>,
 ) -> Result<(), AdaptiveError<R::Error>> {
-    let homes = ground.homes();
+    let homes = table.homes();
     let mut unit = Unit { number: 0, digests: Vec::new(), items: Vec::new(), used: 0 };
-    visit(0..=u64::MAX, ground.hasher(), remote, &mut |digest, _| {
+    visit(0..=u64::MAX, table.hasher(), remote, &mut |digest, _| {
         let number = homes.unit(homes.of(digest.hi));
         if number != unit.number {
-            unit.flush(ground, take)?;
+            unit.flush(table, take)?;
             unit.number = number;
         }
         unit.digests.push(digest);
         Ok(())
     })?;
-    unit.flush(ground, take)?;
-    let (expected, found) = (ground.len(), unit.used);
+    unit.flush(table, take)?;
+    let (expected, found) = (table.len(), unit.used);
     if found == expected { Ok(()) } else { Err(AdaptiveError::Inconsistent { address: 0, expected, found }) }
 }
 
@@ -73,15 +73,15 @@ impl<I: Copy> Unit<I> {
     /// Pairs keys and items, which both ascend by home.
     fn flush<G: Homed<Item = I>, E>(
         &mut self,
-        ground: &G,
+        table: &G,
         take: &mut Merge<'_, G, E>,
     ) -> Result<(), AdaptiveError<E>> {
         if self.digests.is_empty() {
             return Ok(());
         }
         self.items.clear();
-        ground.items_of_unit(self.number, &mut self.items);
-        let (homes, mut items) = (ground.homes(), &self.items[..]);
+        table.items_of_unit(self.number, &mut self.items);
+        let (homes, mut items) = (table.homes(), &self.items[..]);
         let home_of = |digest: &Digest| homes.of(digest.hi);
         for keys in self.digests.chunk_by(|one, other| home_of(one) == home_of(other)) {
             let home = home_of(&keys[0]);
@@ -93,12 +93,12 @@ impl<I: Copy> Unit<I> {
             let (own, rest) = items.split_at(items.iter().take_while(|item| item.0 == home).count());
             items = rest;
             if let (&[key], &[(_, item)]) = (keys, own) {
-                let item = Some(item).filter(|&item| ground.accepts(item, key));
+                let item = Some(item).filter(|&item| table.accepts(item, key));
                 self.used += usize::from(item.is_some());
                 take(key, item)?;
                 continue;
             }
-            let item_of = pair(keys.len(), own.len(), |key, item| ground.accepts(own[item].1, keys[key]));
+            let item_of = pair(keys.len(), own.len(), |key, item| table.accepts(own[item].1, keys[key]));
             for (&key, item) in keys.iter().zip(item_of) {
                 self.used += usize::from(item.is_some());
                 take(key, item.map(|item| own[item].1))?;
