@@ -4,8 +4,8 @@ use besom::any::Config;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use crate::error::Raise;
 use crate::error::BuildException;
+use crate::error::Raise;
 
 /// The configuration that a name and some arguments ask for.
 ///

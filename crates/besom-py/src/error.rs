@@ -23,7 +23,9 @@ mod classes {
     import_exception!(besom._errors, UnsupportedError);
 }
 
-pub(crate) use classes::{BuildError as BuildException, DamagedError, RemoteError, StoreError, UnsupportedError};
+pub(crate) use classes::{
+    BuildError as BuildException, DamagedError, RemoteError, StoreError, UnsupportedError,
+};
 
 /// An error that Python can raise.
 pub(crate) trait Raise {

@@ -40,7 +40,9 @@ impl ExactList {
         let filter = accepted.py().detach(|| match hash {
             "xxh3" => build::<Xxh3>(&yes, no.as_ref(), unknown_rate, seed).map(Hashed::Xxh3),
             "siphash" => build::<SipHash>(&yes, no.as_ref(), unknown_rate, seed).map(Hashed::SipHash),
-            other => Err(BuildException::new_err(format!("hash cannot be {other:?}; it must be xxh3 or siphash"))),
+            other => {
+                Err(BuildException::new_err(format!("hash cannot be {other:?}; it must be xxh3 or siphash")))
+            }
         })?;
         let state = State { filter, beside: Beside::Nothing };
         Ok(PyClassInitializer::from(Filter::of(state, unknown_rate)).add_subclass(Self))

@@ -98,7 +98,9 @@ fn write_tuple(
     depth: usize,
 ) -> PyResult<()> {
     if depth > MAX_DEPTH {
-        return Err(PyValueError::new_err(format!("tuples as keys may be nested {MAX_DEPTH} deep, no deeper")));
+        return Err(PyValueError::new_err(format!(
+            "tuples as keys may be nested {MAX_DEPTH} deep, no deeper"
+        )));
     }
     if parts.len() < 2 {
         return Err(PyTypeError::new_err(format!(

@@ -9,6 +9,10 @@
 //! | `filter`, `adaptive`, `exact`, `guard`, `store` | the classes |
 //! | `file` | files, maps, pickles |
 
+#![expect(clippy::doc_markdown, reason = "what users read are docstrings, which are not Markdown")]
+#![expect(clippy::too_many_arguments, reason = "Python's have names and defaults")]
+#![expect(clippy::needless_pass_by_value, reason = "arguments come from Python by value")]
+
 mod adaptive;
 mod config;
 mod error;
@@ -33,8 +37,8 @@ use crate::error::BuildException;
 /// Builds a filter of any kind by its name: a Filter, or an AdaptiveFilter if the kind adapts.
 ///
 /// >>> import besom
-/// >>> besom.build("telescoping", capacity=1000, rate=0.01)
-/// <besom.AdaptiveFilter "telescoping": 0 of 1,000 keys, 1.2 kB>
+/// >>> besom.build("telescoping", capacity=1000, rate=0.01).capacity
+/// 1000
 /// >>> besom.build("bloom:capacity=1e6,rate=1/1000").capacity
 /// 1000000
 #[pyfunction]
@@ -83,7 +87,9 @@ fn key_hash(key: &Bound<'_, PyAny>, seed: u128, hash: &str) -> PyResult<u64> {
     key::with_key(key, |bytes| match hash {
         "xxh3" => Ok(Xxh3::with_seed(seed.into()).digest(bytes).hi),
         "siphash" => Ok(SipHash::with_seed(seed.into()).digest(bytes).hi),
-        other => Err(BuildException::new_err(format!("hash cannot be {other:?}; it must be xxh3 or siphash"))),
+        other => {
+            Err(BuildException::new_err(format!("hash cannot be {other:?}; it must be xxh3 or siphash")))
+        }
     })?
 }
 

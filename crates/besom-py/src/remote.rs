@@ -80,7 +80,9 @@ impl Remote for Beside {
         match self {
             Self::Nothing => Err(nothing()),
             Self::Memory(memory) => memory.range(addresses, visit).map_err(|never| match never {}),
-            Self::Index(index) => Python::attach(|py| read_index(&index.get(py)?, &addresses, visit)).map_err(Raised),
+            Self::Index(index) => {
+                Python::attach(|py| read_index(&index.get(py)?, &addresses, visit)).map_err(Raised)
+            }
         }
     }
 

@@ -39,15 +39,13 @@ pub(crate) struct Store {
 impl Store {
     fn inner(&self) -> PyResult<Arc<Inner>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.clone().ok_or_else(|| StoreError::new_err("the store was closed; open it again if it should be used here"))
+        inner.clone().ok_or_else(|| {
+            StoreError::new_err("the store was closed; open it again if it should be used here")
+        })
     }
 
     /// Does something with the store, without the interpreter lock: it may wait for the disk.
-    fn with<R: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl FnOnce(&Inner) -> PyResult<R> + Send,
-    ) -> PyResult<R> {
+    fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&Inner) -> PyResult<R> + Send) -> PyResult<R> {
         let inner = self.inner()?;
         // The last one to drop the store may write a snapshot, so that is done here too.
         py.detach(move || {
@@ -79,7 +77,6 @@ impl Store {
     #[classmethod]
     #[pyo3(signature = (path, *, capacity=None, rate=None, kind="extension", create=true, durable=true, cache_size=None,
         snapshot_every=None, **options))]
-    #[expect(clippy::too_many_arguments, reason = "Python's are named")]
     fn open<'py>(
         class: &Bound<'py, PyType>,
         path: PathBuf,
@@ -283,7 +280,8 @@ impl Entries {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let next = py.detach(|| self.rows.lock().unwrap_or_else(PoisonError::into_inner).next());
         let Some(row) = next else { return Ok(None) };
-        let (key, value) = row.map_err(|error| StoreError::new_err(format!("the database failed: {error}")))?;
+        let (key, value) =
+            row.map_err(|error| StoreError::new_err(format!("the database failed: {error}")))?;
         let key = PyBytes::new(py, &key);
         if self.with_values {
             return Ok(Some((key, PyBytes::new(py, &value)).into_pyobject(py)?.into_any()));
@@ -297,7 +295,9 @@ fn filter_config(config: &Config) -> PyResult<Config> {
     let probe = AnyFilter::<Xxh3>::build(&config.clone().capacity(1)).map_err(Raise::raise)?;
     if !probe.is_adaptive() {
         let kind = config.kind();
-        return Err(BuildException::new_err(format!("a store needs a filter that adapts, and {kind} does not")));
+        return Err(BuildException::new_err(format!(
+            "a store needs a filter that adapts, and {kind} does not"
+        )));
     }
     let grows = config.growable.is_none() && config.accepts("growable");
     Ok(if grows { config.clone().growable(true) } else { config.clone() })

@@ -68,7 +68,9 @@ pub(crate) fn html(class: &str, filter: &Hashed, rate: Option<f64>) -> String {
     let rows: String = rows
         .iter()
         .map(|(name, value)| {
-            format!("<tr><th style=\"text-align:left\">{name}</th><td style=\"text-align:left\">{value}</td></tr>")
+            format!(
+                "<tr><th style=\"text-align:left\">{name}</th><td style=\"text-align:left\">{value}</td></tr>"
+            )
         })
         .collect();
     format!("<table><caption style=\"text-align:left\">besom.{class}</caption>{rows}</table>")
@@ -101,7 +103,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -135,10 +137,7 @@ pub(crate) fn guard_stats<'py>(
 }
 
 /// What a store has counted, by name.
-pub(crate) fn metrics<'py>(
-    py: Python<'py>,
-    metrics: &besom_store::Metrics,
-) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn metrics<'py>(py: Python<'py>, metrics: &besom_store::Metrics) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     all.set_item("queries", metrics.queries)?;
     all.set_item("reads_avoided", metrics.reads_avoided)?;

@@ -29,7 +29,8 @@ impl Mapping {
         ask: impl FnOnce(&Bound<'_, PyAny>, &Bound<'_, PyAny>) -> PyResult<R>,
     ) -> Result<R, Raised> {
         let asked = |py: Python<'_>| {
-            let key = self.key.as_ref().ok_or_else(|| PyRuntimeError::new_err("the guard has no key in hand"))?;
+            let key =
+                self.key.as_ref().ok_or_else(|| PyRuntimeError::new_err("the guard has no key in hand"))?;
             ask(&self.object.get(py)?, key.bind(py))
         };
         Python::attach(asked).map_err(Raised)

@@ -120,7 +120,11 @@ impl Guard {
         let (mut bytes, mut shape) = (Vec::new(), Shape::default());
         key::write(key, &mut bytes, &mut shape)?;
         let mut known = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
-        if change { known.unite(shape)? } else { known.clone().unite(shape)? }
+        if change {
+            known.unite(shape)?;
+        } else {
+            known.clone().unite(shape)?;
+        }
         Ok(bytes)
     }
 
@@ -139,7 +143,6 @@ impl Guard {
 impl Guard {
     #[new]
     #[pyo3(signature = (mapping, capacity=None, rate=None, *, kind="extension", seed=None, hash="xxh3", index=None, **options))]
-    #[expect(clippy::too_many_arguments, reason = "Python's are named")]
     fn new(
         mapping: Bound<'_, PyAny>,
         capacity: Option<Bound<'_, PyAny>>,
@@ -166,10 +169,10 @@ impl Guard {
         }
         let mapping = Held::new(mapping);
         let (any, index) = match config.hash {
-            HashKind::SipHash => {
-                over(&config, &mapping, index, Hashed::SipHash).map(|(guard, index)| (AnyGuard::SipHash(guard), index))
-            }
-            _ => over(&config, &mapping, index, Hashed::Xxh3).map(|(guard, index)| (AnyGuard::Xxh3(guard), index)),
+            HashKind::SipHash => over(&config, &mapping, index, Hashed::SipHash)
+                .map(|(guard, index)| (AnyGuard::SipHash(guard), index)),
+            _ => over(&config, &mapping, index, Hashed::Xxh3)
+                .map(|(guard, index)| (AnyGuard::Xxh3(guard), index)),
         }?;
         Ok(Self {
             shared: Shared::new(any),

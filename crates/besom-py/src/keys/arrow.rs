@@ -174,7 +174,9 @@ impl Layout {
             ))
         };
         if !schema.dictionary.is_null() {
-            return Err(PyTypeError::new_err("an Arrow array with a dictionary has no keys itself; cast it to strings"));
+            return Err(PyTypeError::new_err(
+                "an Arrow array with a dictionary has no keys itself; cast it to strings",
+            ));
         }
         Ok(match &*format {
             "c" => Self::Integers(true, 1),
@@ -188,7 +190,9 @@ impl Layout {
             "u" | "z" => Self::Short,
             "U" | "Z" => Self::Long,
             "vu" | "vz" => Self::Views,
-            other => Self::Fixed(other.strip_prefix("w:").and_then(|size| size.parse().ok()).ok_or_else(unfit)?),
+            other => {
+                Self::Fixed(other.strip_prefix("w:").and_then(|size| size.parse().ok()).ok_or_else(unfit)?)
+            }
         })
     }
 }
@@ -201,7 +205,9 @@ fn one(py: Python<'_>, layout: Layout, array: &ArrowArray, work: &mut Work<'_>) 
     }
     let values = Values { layout, array, len, offset };
     if let Some(row) = values.first_null() {
-        return Err(PyValueError::new_err(format!("there is no key at {row}, but a null; drop the nulls first")));
+        return Err(PyValueError::new_err(format!(
+            "there is no key at {row}, but a null; drop the nulls first"
+        )));
     }
     column(py, &values, work)
 }

@@ -107,10 +107,7 @@ fn objects(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()> {
 }
 
 /// Fills a chunk with the next objects. Whether there may be more.
-fn fill(
-    iterator: &mut Bound<'_, pyo3::types::PyIterator>,
-    packed: &mut Packed,
-) -> PyResult<bool> {
+fn fill(iterator: &mut Bound<'_, pyo3::types::PyIterator>, packed: &mut Packed) -> PyResult<bool> {
     while packed.len() < OBJECT_CHUNK {
         let Some(key) = iterator.next() else { return Ok(false) };
         let key = key?;

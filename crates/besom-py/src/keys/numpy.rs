@@ -31,8 +31,6 @@ struct ArrayInterface {
 const CONTIGUOUS: c_int = 0x1;
 /// Their bytes are in the machine's order.
 const NATIVE: c_int = 0x200;
-/// The elements have fields.
-const HAS_FIELDS: c_int = 0x800;
 
 /// Whether this is an array of NumPy. Does not import NumPy.
 pub(super) fn is_array(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -50,32 +48,48 @@ pub(super) fn from_any<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyA
 
 /// Works on the keys of an array.
 pub(super) fn array(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()> {
-    let numpy = keys.py().import("numpy")?;
-    let (capsule, interface) = interface_of(keys)?;
-    if interface.dimensions != 1 {
-        return Err(PyValueError::new_err(format!(
-            "an array of {} dimensions is no list of keys; use array.ravel()",
-            interface.dimensions
-        )));
-    }
-    let kind = interface.kind.cast_unsigned();
-    if b"fcbMm".contains(&kind) || interface.flags & HAS_FIELDS != 0 {
+    let element = keys.getattr("dtype")?;
+    let kind: char = element.getattr("kind")?.extract()?;
+    if "fcbMm".contains(kind) || !element.getattr("names")?.is_none() {
         return Err(PyTypeError::new_err(format!(
-            "an array of {} has no keys; use integers, fixed-width strings or objects, or array.view(\"int64\") for bits",
-            keys.getattr("dtype")?
+            "an array of {element} has no keys; use integers, fixed-width strings or objects, or array.view(\"int64\") for bits"
         )));
     }
-    if !b"iuSUV".contains(&kind) {
+    if !"iuSUV".contains(kind) {
+        check_dimensions(keys.getattr("ndim")?.extract()?)?;
         return objects(&keys.call_method0("tolist")?, work);
     }
-    if interface.flags & CONTIGUOUS == 0 || interface.flags & NATIVE == 0 {
-        let native = keys.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-        return array(&numpy.call_method1("ascontiguousarray", (keys, native))?, work);
+    let (mut capsule, mut interface) = interface_of(keys)?;
+    check_dimensions(interface.dimensions)?;
+    if !interface.is_plain() {
+        let native = element.call_method1("newbyteorder", ("=",))?;
+        let copy = keys.py().import("numpy")?.call_method1("ascontiguousarray", (keys, native))?;
+        (capsule, interface) = interface_of(&copy)?;
+        if !interface.is_plain() {
+            return Err(PyTypeError::new_err(format!(
+                "an array of {element} has no keys; use array.tolist()"
+            )));
+        }
     }
     let elements = Elements::new(&interface)?;
     let done = column(keys.py(), &elements, work);
     drop(capsule); // which has kept the memory of the array
     done
+}
+
+impl ArrayInterface {
+    /// Whether the elements lie one behind the other, in the machine's order.
+    fn is_plain(&self) -> bool {
+        self.flags & (CONTIGUOUS | NATIVE) == CONTIGUOUS | NATIVE
+    }
+}
+
+fn check_dimensions(dimensions: c_int) -> PyResult<()> {
+    if dimensions == 1 {
+        return Ok(());
+    }
+    let error = format!("an array of {dimensions} dimensions is no list of keys; use array.ravel()");
+    Err(PyValueError::new_err(error))
 }
 
 /// What NumPy says of an array, and the capsule that keeps it.
@@ -91,7 +105,9 @@ fn interface_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsul
         pointer.cast::<ArrayInterface>().read()
     };
     if interface.two != 2 {
-        return Err(PyTypeError::new_err("this array is of a NumPy that is not known here; use array.tolist()"));
+        return Err(PyTypeError::new_err(
+            "this array is of a NumPy that is not known here; use array.tolist()",
+        ));
     }
     Ok((capsule, interface))
 }
@@ -185,12 +201,7 @@ pub(super) unsafe fn widen(
 /// # Safety
 ///
 /// From `data` on there are at least `rows.end` elements.
-unsafe fn widen_each<T>(
-    data: *const u8,
-    rows: Range<usize>,
-    words: &mut Vec<u64>,
-    widen: impl Fn(T) -> u64,
-) {
+unsafe fn widen_each<T>(data: *const u8, rows: Range<usize>, words: &mut Vec<u64>, widen: impl Fn(T) -> u64) {
     // SAFETY: the rows are in the array. Elements of any address are read.
     words.extend(rows.map(|row| widen(unsafe { data.cast::<T>().add(row).read_unaligned() })));
 }
@@ -207,7 +218,9 @@ fn push_text(codes: &[u32], packed: &mut Packed) -> PyResult<()> {
     packed.try_push_with(|bytes| {
         for &code in &codes[..end] {
             let letter = char::from_u32(code).ok_or_else(|| {
-                PyValueError::new_err(format!("{code:#x} is no character; encode the strings as bytes yourself"))
+                PyValueError::new_err(format!(
+                    "{code:#x} is no character; encode the strings as bytes yourself"
+                ))
             })?;
             bytes.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
         }

@@ -11,7 +11,7 @@ import besom
 
 
 def filled(keys):
-    filter = besom.Filter(max(len(keys), 10), 1e-6, seed=3)
+    filter = besom.Filter(max(len(keys), 10), 1e-5, seed=3)
     filter.update(keys)
     return filter
 

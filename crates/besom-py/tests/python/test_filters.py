@@ -212,7 +212,8 @@ def test_an_index_is_read_for_repairs_and_its_exceptions_reach_the_caller():
         filter.adapt(wrong[0])
     assert wrong[0] in filter
     table.fail = None
-    assert all(filter.adapt(key) for key in wrong) and not filter.contains_many(wrong).any()
+    assert sum(filter.adapt(key) for key in wrong) > len(wrong) / 2  # a repair can mend several
+    assert not filter.contains_many(wrong).any()
     assert filter.contains_many(list(table.rows)).all()
     filter.verify()
     with pytest.raises(besom.UnsupportedError):
@@ -242,13 +243,15 @@ def test_an_index_that_answers_nonsense_changes_nothing():
 def test_an_index_may_not_use_its_own_filter():
     class Circular:
         def range(self, lo, hi):
-            self.filter.insert("again")
+            self.filter.contains("again")
             return []
 
     index = Circular()
     index.filter = besom.AdaptiveFilter(100, 0.25, seed=1, index=index)
+    index.filter.update(["a"])
+    wrong = next(key for key in map(str, range(10_000)) if key in index.filter)
     with pytest.raises(RuntimeError, match="while it is being asked"):
-        index.filter.insert("a")
+        index.filter.adapt(wrong)
     gone = weakref.ref(index)
     del index
     gc.collect()
