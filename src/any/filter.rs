@@ -226,6 +226,9 @@ impl<H: KeyHasher> fmt::Debug for AnyFilter<H> {
 /// Keys that are handed on at once.
 const BATCH: usize = 1024;
 
+/// The bytes of an integer of 64 bits.
+const WORD: usize = 8;
+
 impl<H: KeyHasher> Filter for AnyFilter<H> {
     type Hasher = H;
     type Place = Digest;
@@ -252,9 +255,14 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
                 key.with_bytes(|key| bytes.extend_from_slice(key));
                 ends.push(bytes.len());
             }
-            let starts = std::iter::once(&0).chain(&ends);
-            let slices: Vec<&[u8]> = starts.zip(&ends).map(|(&start, &end)| &bytes[start..end]).collect();
-            self.object.contains_many(&slices, &mut part);
+            let are_words = ends.iter().zip(1..).all(|(&end, number)| end == WORD * number);
+            if are_words {
+                self.object.contains_words(bytes.as_chunks().0, &mut part);
+            } else {
+                let starts = std::iter::once(&0).chain(&ends);
+                let slices: Vec<&[u8]> = starts.zip(&ends).map(|(&start, &end)| &bytes[start..end]).collect();
+                self.object.contains_many(&slices, &mut part);
+            }
             answers.extend_from_slice(&part);
         }
     }

@@ -160,3 +160,28 @@ fn a_guard_and_shards_work_with_filters_of_any_kind() {
         assert!((0..500_u64).all(|key| read.contains(&key)), "{name}");
     }
 }
+
+#[test]
+fn many_keys_are_answered_as_one_by_one_whatever_their_lengths() {
+    for name in built() {
+        let mut filter = build::<Xxh3>(name);
+        let mut remote = MemoryRemote::new();
+        for key in (0..100_u64).step_by(2) {
+            filter.insert(&key, &mut remote).unwrap();
+            filter.insert(&key.to_string(), &mut remote).unwrap();
+        }
+        let words: Vec<u64> = (0..3000).collect();
+        // Keys of 8 bytes, of other lengths, and batches with both, whose ends may fall on those of words.
+        let long = |key: &u64| key.to_le_bytes().repeat(if key % 2 == 0 { 2 } else { 0 });
+        let mixed = |key: &u64| {
+            if key % 1500 == 7 { key.to_string().into_bytes() } else { key.to_le_bytes().to_vec() }
+        };
+        let mut answers = Vec::new();
+        filter.contains_many(&words, &mut answers);
+        assert_eq!(answers, words.iter().map(|key| filter.contains(key)).collect::<Vec<_>>(), "{name}");
+        for keys in [words.iter().map(long).collect::<Vec<_>>(), words.iter().map(mixed).collect()] {
+            filter.contains_many(&keys, &mut answers);
+            assert_eq!(answers, keys.iter().map(|key| filter.contains(key)).collect::<Vec<_>>(), "{name}");
+        }
+    }
+}
