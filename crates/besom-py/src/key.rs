@@ -73,7 +73,7 @@ fn write_nested(
     } else if let Ok(part) = key.cast::<PyBytes>() {
         shape.types.push(b'b');
         bytes.extend_from_slice(part.as_bytes());
-    } else if key.is_instance_of::<PyBool>() {
+    } else if is_bool(key) {
         return Err(unfit(key, "use int(key)"));
     } else if key.is_instance_of::<PyInt>() {
         write_integer(key, bytes, shape)?;
@@ -160,6 +160,12 @@ fn integer(key: &Bound<'_, PyAny>) -> PyResult<(u64, Sign)> {
              key.to_bytes(16, \"little\"), which is an u128 in Rust",
         )),
     }
+}
+
+/// Whether this is a truth value, Python's or NumPy's: some versions of NumPy let theirs count as an index.
+fn is_bool(key: &Bound<'_, PyAny>) -> bool {
+    let numpy = || key.get_type().name().is_ok_and(|name| name == "bool" || name == "bool_");
+    key.is_instance_of::<PyBool>() || numpy()
 }
 
 /// The int that an object counts as, if it does.

@@ -5,8 +5,8 @@ mod mapping;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use besom::any::{AnyFilter, Config};
-use besom::{GuardStats, HashKind, KeyHasher, MemoryRemote, SipHash, Xxh3};
+use besom::any::{AnyFilter, AnyHasher, Config};
+use besom::{GuardStats, HashKind, MemoryRemote, SipHash, Xxh3};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -303,7 +303,7 @@ fn check_mapping(mapping: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// A guard over a mapping whose keys are read, and its index.
-fn over<H: KeyHasher>(
+fn over<H: AnyHasher>(
     config: &Config,
     mapping: &Held,
     index: Option<Bound<'_, PyAny>>,

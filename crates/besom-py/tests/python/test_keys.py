@@ -34,7 +34,7 @@ def test_hashes_are_those_of_rust():
     assert besom.Filter(10, seed=7).key_hash("besom") == 0x91124BBFE0F2E2A2
 
 
-@pytest.mark.parametrize("key", [1.5, None, True, False, [1], {1}, bytearray(b"x"), object(), numpy.float64(1), (), (1,), ("a", None)])
+@pytest.mark.parametrize("key", [1.5, None, True, False, [1], {1}, bytearray(b"x"), object(), numpy.float64(1), numpy.bool_(True), (), (1,), ("a", None)])
 def test_what_is_no_key_is_refused_with_advice(key):
     filter = besom.Filter(10)
     for operation in (filter.insert, filter.contains, filter.__contains__, filter.remove, filter.adapt, besom.key_bytes):
