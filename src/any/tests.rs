@@ -172,7 +172,7 @@ fn many_keys_are_answered_as_one_by_one_whatever_their_lengths() {
         }
         let words: Vec<u64> = (0..3000).collect();
         // Keys of 8 bytes, of other lengths, and batches with both, whose ends may fall on those of words.
-        let long = |key: &u64| key.to_le_bytes().repeat(if key % 2 == 0 { 2 } else { 0 });
+        let long = |key: &u64| key.to_le_bytes().repeat(if key.is_multiple_of(2) { 2 } else { 0 });
         let mixed = |key: &u64| {
             if key % 1500 == 7 { key.to_string().into_bytes() } else { key.to_le_bytes().to_vec() }
         };
