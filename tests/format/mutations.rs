@@ -49,7 +49,9 @@ fn survives<F: Persist>(bytes: &[u8]) -> bool {
     // A sound filter has one file.
     let mut options = WriteOptions::new().generation(header.generation);
     options = options.include_seed(header.seed.is_some());
-    assert!(filter.to_bytes(&options).unwrap() == bytes, "another file than the one that was read");
+    let written = filter.to_bytes(&options).unwrap();
+    let differs = written.iter().zip(bytes).position(|(one, two)| one != two);
+    assert!(written == bytes, "another file than the one that was read, from byte {differs:?} on: {header:?}");
     true
 }
 

@@ -90,6 +90,8 @@ fn read_record(layout: Layout, words: &[u64], at: &mut usize, flags: u64) -> Opt
     let same = parts
         .into_iter()
         .all(|(done, len)| read_bits(words, *at + done, len) == read_bits(draft.words(), done, len));
-    *at += draft.len().next_multiple_of(UNIT);
-    (same && *at <= 64 * words.len()).then_some(entries)
+    let (end, behind) = (*at + draft.len(), draft.len().next_multiple_of(UNIT) - draft.len());
+    let padded = read_bits(words, end, behind as u32) == 0;
+    *at = end + behind;
+    (same && padded && *at <= 64 * words.len()).then_some(entries)
 }

@@ -10,6 +10,7 @@ mod adaptivity_bits;
 mod adversarial;
 mod broom_budget;
 mod cache;
+mod churn;
 mod contest;
 mod exact_lists;
 mod firehose;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(exact_lists::ExactLists),
         Box::new(training::Training),
         Box::new(turnovers::Turnovers),
+        Box::new(churn::Churn),
     ]
 }
 
