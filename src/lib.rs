@@ -40,7 +40,7 @@
 //! | | |
 //! |---|---|
 //! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
-//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`] |
+//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`], [`Merge`]; [`Adaptive`], [`Growable`] |
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`], [`StoreIndex`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | a filter that is shared by threads | [`Sharded`] |
@@ -114,7 +114,7 @@ pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError,
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
-    Inserter, RebuildError, RemovalDisabled, Remove, Settled,
+    Inserter, Merge, RebuildError, RemovalDisabled, Remove, Settled,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};

@@ -7,7 +7,7 @@ use crate::exact::ExactList;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
 use crate::{
     Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
-    InsertManyError, InvariantError, Key, KeyHasher, MergeError, Remote, Settled, SipHash, Xxh3,
+    InsertManyError, InvariantError, Key, KeyHasher, Merge, MergeError, Remote, Settled, SipHash, Xxh3,
 };
 
 use super::object::{Adapting, Fixed, Object, Plain};
@@ -71,15 +71,6 @@ impl<H: KeyHasher> AnyFilter<H> {
     /// themselves.
     pub fn insert_digests(&mut self, digests: &[Digest]) -> Option<Result<usize, InsertManyError>> {
         self.object.insert_digests(digests)
-    }
-
-    /// Takes all keys of `other` in.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError::Unsupported`] for kinds that cannot be merged, or two of different kinds; otherwise what the filter says.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.object.merge(&*other.object)
     }
 
     /// The items of the filter, if it consists of runs.
@@ -281,6 +272,14 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
 
     fn verify(&self) -> Result<(), InvariantError> {
         self.object.verify()
+    }
+}
+
+impl<H: KeyHasher> Merge for AnyFilter<H> {
+    /// [`MergeError::Unsupported`] for kinds that cannot be merged, and for two filters of different kinds; otherwise what
+    /// filters of this kind do.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.object.merge(&*other.object)
     }
 }
 

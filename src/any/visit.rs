@@ -6,7 +6,7 @@ use crate::roster::roster;
 use crate::{
     Adaptation, Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter,
     BuildError, Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher,
-    MergeError, PartialKeyCuckooFilter, QuotientFilter, RemovalDisabled, Remove, SwappingFilter,
+    Merge, MergeError, PartialKeyCuckooFilter, QuotientFilter, RemovalDisabled, Remove, SwappingFilter,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 
@@ -93,6 +93,13 @@ impl<F> Abilities<F> {
         Self { remove: Some(F::remove), ..self }
     }
 
+    fn and_merge(self) -> Self
+    where
+        F: Merge,
+    {
+        Self { merge: Some(F::merge), ..self }
+    }
+
     fn and_runs(self) -> Self
     where
         F: HasRuns,
@@ -106,17 +113,6 @@ impl<H: KeyHasher> Abilities<WhitelistFilter<H>> {
         Self { adapt: Some(|filter, key| filter.adapt(key).unwrap_or(Adaptation::Unfixable)), ..self }
     }
 }
-
-macro_rules! and_merge {
-    ($($filter:ident),*) => {$(
-        impl<H: KeyHasher> Abilities<$filter<H>> {
-            fn and_merge(self) -> Self {
-                Self { merge: Some($filter::merge), ..self }
-            }
-        }
-    )*};
-}
-and_merge!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
 
 /// Adds abilities, one after the other.
 macro_rules! with {

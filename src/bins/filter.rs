@@ -2,7 +2,7 @@
 
 use crate::{
     BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
-    KeyHasher, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
+    KeyHasher, Merge, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -115,36 +115,6 @@ impl<H: KeyHasher> BinFilter<H> {
 
     fn full(&self) -> FullError {
         FullError { len: self.table.len, capacity: self.capacity }
-    }
-
-    /// Takes all keys of `other` in.
-    ///
-    /// Filters that have grown differently can be merged if they began with the same parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError`] if hash functions or shapes differ, or if the union does not fit; both are unchanged then.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        if self.hasher != other.hasher {
-            return Err(MergeError::HashMismatch);
-        }
-        self.check_shapes(other)?;
-        let needed = self.table.len + other.table.len;
-        let (mut left, mut right) = (Side::of(self), Side::of(other));
-        while left.table(self).bins() < right.table(other).bins() || needed > left.capacity {
-            if left.doublings == 0 {
-                return Err(MergeError::Full { needed, capacity: left.capacity });
-            }
-            left.double(self)?;
-        }
-        while right.table(other).bins() < left.table(self).bins() {
-            right.double(other)?;
-        }
-        let target = left.grown.as_mut().unwrap_or(&mut self.table);
-        let bytes = target.memory_bits() / 8;
-        target.absorb(right.table(other)).map_err(|Refused| MergeError::OutOfMemory { bytes })?;
-        left.settle(self);
-        Ok(())
     }
 
     /// Whether doubling makes the two filters alike.
@@ -348,6 +318,33 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
         (self.capacity, self.doublings) == (other.capacity, other.doublings)
             && self.hasher == other.hasher
             && self.table == other.table
+    }
+}
+
+impl<H: KeyHasher> Merge for BinFilter<H> {
+    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows as
+    /// far as it must and was built for.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.hasher != other.hasher {
+            return Err(MergeError::HashMismatch);
+        }
+        self.check_shapes(other)?;
+        let needed = self.table.len + other.table.len;
+        let (mut left, mut right) = (Side::of(self), Side::of(other));
+        while left.table(self).bins() < right.table(other).bins() || needed > left.capacity {
+            if left.doublings == 0 {
+                return Err(MergeError::Full { needed, capacity: left.capacity });
+            }
+            left.double(self)?;
+        }
+        while right.table(other).bins() < left.table(self).bins() {
+            right.double(other)?;
+        }
+        let target = left.grown.as_mut().unwrap_or(&mut self.table);
+        let bytes = target.memory_bits() / 8;
+        target.absorb(right.table(other)).map_err(|Refused| MergeError::OutOfMemory { bytes })?;
+        left.settle(self);
+        Ok(())
     }
 }
 

@@ -8,8 +8,7 @@ use super::size::BlockedSize;
 use crate::bits::{AlignedWords, Isa};
 use crate::error::ensure;
 use crate::{
-    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, MergeError,
-    Xxh3,
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key, KeyHasher, Xxh3,
 };
 
 /// A Bloom filter that keeps all bits of a key in one cache line. Does not adapt, and removes nothing.
@@ -19,7 +18,7 @@ use crate::{
 /// so at 1/256 the filter takes 12.9 bits per key instead of the classic filter's 11.6. The builder computes
 /// what the rate needs; the rate is met, not approximated.
 ///
-/// Inserting a key twice counts it twice.
+/// A key that the filter accepts already takes no room, so inserting a key twice counts it once.
 ///
 /// ```
 /// use besom::bloom::BlockedBloomFilter;
@@ -110,37 +109,8 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         Ok(())
     }
 
-    /// Adds all keys of `other`, which must have been built with the same seed, capacity and rate.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError`] if the hash functions or the shapes differ, or if both together hold more keys than the
-    /// capacity (a key in both counts twice). The filter is unchanged.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        if self.hasher != other.hasher {
-            return Err(MergeError::HashMismatch);
-        }
-        let shapes = [
-            ("bits", self.words.len() as u64 * 64, other.words.len() as u64 * 64),
-            ("probes", self.probes.count().into(), other.probes.count().into()),
-            ("bits of a lane", self.lane_bits(), other.lane_bits()),
-        ];
-        for (what, left, right) in shapes {
-            if left != right {
-                return Err(MergeError::ShapeMismatch { what, left, right });
-            }
-        }
-        let needed = self.len.saturating_add(other.len);
-        if needed > self.capacity {
-            return Err(MergeError::Full { needed, capacity: self.capacity });
-        }
-        self.words.iter_mut().zip(&*other.words).for_each(|(word, other)| *word |= other);
-        self.len = needed;
-        Ok(())
-    }
-
     /// How wide the lanes are that a key has its bits in.
-    fn lane_bits(&self) -> u64 {
+    pub(super) fn lane_bits(&self) -> u64 {
         if self.probes == Probes::Half { 32 } else { 64 }
     }
 

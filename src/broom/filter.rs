@@ -149,7 +149,11 @@ impl<H: KeyHasher> BroomFilter<H> {
 
     /// Takes all keys of `other` in; a key that both have is stored once. `other` and its remote stay as they are.
     ///
-    /// Reads all keys of both remotes and writes all keys to `remote` anew, in groups of a few hundred. The hash
+    /// This is not the method of [`Merge`](crate::Merge), because fingerprints are not enough: each filter made its own
+    /// distinct, and the union needs the keys to do so again. They come from the remotes, so the two filters may differ
+    /// in seed, hash function, rate and table. As everywhere, the filter's own remote comes last.
+    ///
+    /// Reads all keys of both remotes and writes all keys to `remote` again, in groups of a few hundred. The hash
     /// functions start afresh, so earlier repairs are forgotten, as if every hash function had timed out. A growable
     /// filter grows as far as it must.
     ///
@@ -166,18 +170,18 @@ impl<H: KeyHasher> BroomFilter<H> {
     /// let [mut left_remote, mut right_remote] = [MemoryRemote::new(), MemoryRemote::new()];
     /// left.insert("a", &mut left_remote)?;
     /// right.insert("b", &mut right_remote)?;
-    /// left.merge(&mut left_remote, &right, &mut right_remote)?;
+    /// left.merge(&right, &mut right_remote, &mut left_remote)?;
     /// assert!(left.contains("a") && left.contains("b") && left_remote.len() == 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge<G: KeyHasher, R: Remote>(
         &mut self,
-        remote: &mut R,
         other: &BroomFilter<G>,
         other_remote: &mut R,
+        remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         on_table!(&mut self.on, filter => {
-            on_table!(&other.on, other => filter.merge(remote, other, other_remote))
+            on_table!(&other.on, other => filter.merge(other, other_remote, remote))
         })
     }
 }

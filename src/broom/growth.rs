@@ -24,9 +24,9 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// See [`BroomFilter::merge`](super::BroomFilter::merge).
     pub(super) fn merge<G2: BroomTable, H2: KeyHasher, R: Remote>(
         &mut self,
-        remote: &mut R,
         other: &Core<G2, H2>,
         other_remote: &mut R,
+        remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut capacity = self.capacity;
         loop {

@@ -5,6 +5,7 @@
 //! | [`Filter`] | every filter | queries, one by one and many at once; statistics; `verify` |
 //! | [`Insert`] | filters that need no remote | insertion, `clear` |
 //! | [`Remove`] | those of them that can | removal |
+//! | [`Merge`] | those of them that can | the union of two filters |
 //! | [`Adaptive`] | filters with a [`Remote`](crate::Remote) | insertion, removal, repair, and the way back after a failure |
 //! | [`Growable`] | those of them that can | growth |
 //! | [`HashAddressed`] | those of them whose keys never move in the remote | nothing more: the store can keep the addresses |
@@ -12,6 +13,7 @@
 mod adaptive;
 mod growable;
 mod inserter;
+mod merge;
 mod plain;
 mod query;
 mod rebuild;
@@ -21,6 +23,7 @@ pub use adaptive::{Adaptive, Authority, HashAddressed, Settled};
 pub use growable::Growable;
 pub use inserter::Inserter;
 pub(crate) use inserter::{SMALL, extend};
+pub use merge::Merge;
 pub use plain::{Insert, InsertManyError, RemovalDisabled, Remove};
 pub(crate) use plain::{PART, insert_in_order, insert_in_parts, insert_one_by_one};
 pub use query::Filter;

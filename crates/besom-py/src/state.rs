@@ -3,8 +3,8 @@
 use besom::any::{AnyFilter, Config};
 use besom::format::{Header, Persist, ReadOptions, Region, WriteOptions};
 use besom::{
-    Adaptation, Adaptive, BuildError, Digest, Filter, FilterStats, HashKind, KeyHasher, MergeError, SipHash,
-    Xxh3,
+    Adaptation, Adaptive, BuildError, Digest, Filter, FilterStats, HashKind, KeyHasher, Merge, MergeError,
+    SipHash, Xxh3,
 };
 use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 
 use super::super::next::fault;
 use crate::testing::Random;
-use crate::{BinFilter, BuildError, Filter, Insert, MergeError, Remove, SipHash};
+use crate::{BinFilter, BuildError, Filter, Insert, Merge, MergeError, Remove, SipHash};
 
 fn keys(role: u64, count: usize) -> Vec<u64> {
     let mut random = Random::new(role);
