@@ -194,6 +194,10 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
         self.bloom.capacity()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.bloom.false_positive_rate()
+    }
+
     /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
     fn stats(&self) -> FilterStats {
         let (bloom, list) = (self.bloom.stats(), self.whitelist.memory_bits());

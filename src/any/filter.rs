@@ -266,6 +266,10 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
         self.object.capacity()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.object.false_positive_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         self.object.stats()
     }

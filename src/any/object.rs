@@ -72,6 +72,10 @@ macro_rules! forward_questions {
             self.filter.verify()
         }
 
+        fn false_positive_rate(&self) -> f64 {
+            self.filter.false_positive_rate()
+        }
+
         fn stats(&self) -> FilterStats {
             self.filter.stats()
         }

@@ -57,6 +57,10 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
     ///
+    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask their
+    /// remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest size from
+    /// the beginning, so it must be told that size.
+    ///
     /// ```
     /// use besom::{BinFilter, Filter, Insert};
     ///
@@ -72,7 +76,7 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 
     /// The largest share of other keys that may be taken for stored ones when the filter is full; 1/256 unless
     /// given. Lines are cut in eleven ways, so the true rate can be as low as half of this;
-    /// [`BinFilter::false_positive_rate`] says what it is.
+    /// [`Filter::false_positive_rate`](crate::Filter::false_positive_rate) says what it is.
     ///
     /// Rates above 1/80 cost as much memory as that one: there a [`QuotientFilter`](crate::QuotientFilter) is smaller.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {

@@ -1,5 +1,6 @@
 //! The plain filter on bins.
 
+use crate::filter::collision_rate;
 use crate::{
     BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
     KeyHasher, Merge, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
@@ -81,19 +82,19 @@ impl<H: KeyHasher> BinFilter<H> {
         self.table.count(self.place(self.hasher.digest_key(key)))
     }
 
-    /// The probability that another key is taken for a stored one, with the keys that are stored now.
+    /// The false-positive rate that is to be expected with so many keys. What is promised is that of a full filter:
+    /// [`false_positive_rate`](Filter::false_positive_rate).
     ///
     /// ```
-    /// use besom::BinFilter;
+    /// use besom::{BinFilter, Filter};
     ///
     /// let filter: BinFilter = (0..1000_u64).collect();
-    /// assert!((0.0..1.0 / 256.0).contains(&filter.false_positive_rate()));
+    /// assert!(filter.expected_rate(100) < filter.expected_rate(filter.len()));
+    /// assert_eq!(filter.expected_rate(filter.capacity()), filter.false_positive_rate());
     /// ```
     #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        let places = self.table.bins() as f64 * 2_f64.powi(self.table.shape().entry_bits() as i32);
-        // 1 − (1 − 1/places)^keys, without the loss of what is close to 1.
-        -(self.table.len as f64 * (-places.recip()).ln_1p()).exp_m1()
+    pub fn expected_rate(&self, keys: usize) -> f64 {
+        collision_rate(keys, self.table.bins(), self.table.shape().entry_bits())
     }
 
     /// How many keys are in the second level at present.
@@ -252,6 +253,10 @@ impl<H: KeyHasher> Filter for BinFilter<H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        self.expected_rate(self.capacity)
     }
 
     fn stats(&self) -> FilterStats {

@@ -4,7 +4,7 @@ use super::builder::BlockedBloomFilterBuilder;
 use super::half;
 use super::line::{self, LANES, Probes};
 use super::plain::count_ones;
-use super::size::BlockedSize;
+use super::size::{BlockedSize, blocked_rate};
 use crate::bits::{AlignedWords, Isa};
 use crate::error::ensure;
 use crate::{
@@ -172,6 +172,11 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Works out the mean over lines with few and with many keys: some hundred operations.
+    fn false_positive_rate(&self) -> f64 {
+        blocked_rate(self.probes, self.capacity as f64 / (self.words.len() / LANES) as f64)
     }
 
     /// Counts the bits that are set, and so takes time in proportion to the filter's memory.

@@ -210,6 +210,12 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
         self.capacity
     }
 
+    /// Of a filter that was filled until it refused a key, the rate is a little higher: by 0.3% of itself at 1/256, by 7% at
+    /// 1/10. It then holds more keys than its capacity, since those that it accepted by chance were not counted.
+    fn false_positive_rate(&self) -> f64 {
+        BloomSize::rate(self.words.len() * 64, self.probes, self.capacity)
+    }
+
     /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
     fn stats(&self) -> FilterStats {
         let bits = self.words.len() * 64;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote};
+use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote, collision_rate};
 use crate::{
     AdaptiveError, Authority, BuildError, Change, Digest, FullError, Growable, InvariantError, Key,
     KeyHasher, Remote, Settled,
@@ -10,9 +10,9 @@ use crate::{
 
 use super::addresses;
 use super::builder::Blueprint;
-use super::columns::Columns;
+use super::columns::{CROWDING, Columns};
 use super::filter::BroomLevels;
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, Remainders};
 use super::lists::Outcome;
 use super::local::Local;
 use super::table::{BroomTable, Levels, NoMemory, PlaceOn};
@@ -246,6 +246,12 @@ impl<G: BroomTable, H: KeyHasher> Filter for Core<G, H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let Remainders { table_bits, rest_bits } = G::remainders(self.blueprint.cut);
+        let quotients = self.local.functions.columns().quotients();
+        (CROWDING * collision_rate(self.capacity, quotients, table_bits + rest_bits)).min(1.0)
     }
 
     fn stats(&self) -> FilterStats {

@@ -257,6 +257,11 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
         on_table!(&self.on, filter => filter.capacity())
     }
 
+    /// The sustained rate, which holds against adversaries too, wherever the frontier is.
+    fn false_positive_rate(&self) -> f64 {
+        on_table!(&self.on, filter => filter.false_positive_rate())
+    }
+
     fn stats(&self) -> FilterStats {
         on_table!(&self.on, filter => filter.stats())
     }

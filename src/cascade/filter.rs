@@ -144,6 +144,11 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
         self.capacity
     }
 
+    /// The rate of level 0: it is what a query must get through, and while nothing was repaired nothing else rejects.
+    fn false_positive_rate(&self) -> f64 {
+        self.levels.first().false_positive_rate()
+    }
+
     /// Takes time in proportion to the filter's memory. Slots and load are those of level 0.
     fn stats(&self) -> FilterStats {
         let first = self.levels.first().stats();

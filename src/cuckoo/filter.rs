@@ -11,6 +11,7 @@ use crate::{
 use super::address::Addresses;
 use super::builder::CuckooFilterBuilder;
 use super::draft::{Draft, Resident};
+use super::layout::promised_rate;
 use super::place::CuckooPlace;
 use super::rehash::place_in_epoch;
 use super::search::{BUDGET, Search};
@@ -179,6 +180,10 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        promised_rate::<V>(self.table.layout(), self.capacity)
     }
 
     fn stats(&self) -> FilterStats {

@@ -299,6 +299,11 @@ impl<H: KeyHasher> Filter for ExactList<H> {
         self.len().max(1)
     }
 
+    /// The share of keys of neither list that is accepted: [`unknown_rate`](Self::unknown_rate).
+    fn false_positive_rate(&self) -> f64 {
+        self.unknown_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         let Tables { words, first, second, .. } = &self.tables;
         let rows = first.as_ref().map_or(0, Table::rows) + second.as_ref().map_or(0, Table::rows);

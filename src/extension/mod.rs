@@ -251,6 +251,10 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         on_table!(&self.on, filter => filter.capacity())
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        on_table!(&self.on, filter => filter.false_positive_rate())
+    }
+
     fn stats(&self) -> FilterStats {
         on_table!(&self.on, filter => filter.stats())
     }

@@ -2,7 +2,7 @@
 //!
 //! | trait | who implements it | what it has |
 //! |---|---|---|
-//! | [`Filter`] | every filter | queries, one by one and many at once; statistics; `verify` |
+//! | [`Filter`] | every filter | queries, one by one and many at once; the promised rate; statistics; `verify` |
 //! | [`Insert`] | filters that need no remote | insertion, `clear` |
 //! | [`Remove`] | those of them that can | removal |
 //! | [`Merge`] | those of them that can | the union of two filters |
@@ -30,4 +30,4 @@ pub use query::Filter;
 pub use rebuild::RebuildError;
 pub(crate) use rebuild::{Grouped, clear_range, clear_remote, out_of_memory};
 pub use stats::{Adaptation, FilterStats};
-pub(crate) use stats::{debug_by_figures, describe};
+pub(crate) use stats::{collision_rate, debug_by_figures, describe};

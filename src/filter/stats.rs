@@ -105,12 +105,20 @@ impl FilterStats {
     }
 }
 
+/// The probability that another key has the fingerprint of one of these keys. A fingerprint is one of `homes`, and so many bits.
+pub(crate) fn collision_rate(keys: usize, homes: u64, bits: u32) -> f64 {
+    let fingerprints = homes as f64 * 2_f64.powi(bits as i32);
+    // 1 − (1 − 1/fingerprints)^keys, without the loss of what is close to 1.
+    -(keys as f64 * (-fingerprints.recip()).ln_1p()).exp_m1()
+}
+
 /// Writes what a filter is and what it holds, and not its words.
 pub(crate) fn describe<F: Filter>(name: &str, filter: &F, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let FilterStats { bits, load, adaptations, adapted_slots, .. } = filter.stats();
     f.debug_struct(name)
         .field("len", &filter.len())
         .field("capacity", &filter.capacity())
+        .field("false_positive_rate", &filter.false_positive_rate())
         .field("bits", &bits)
         .field("load", &load)
         .field("adaptations", &adaptations)

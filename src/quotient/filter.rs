@@ -1,6 +1,6 @@
 //! The plain quotient filter.
 
-use crate::filter::{PART, SMALL, insert_in_order, insert_in_parts, insert_one_by_one};
+use crate::filter::{PART, SMALL, collision_rate, insert_in_order, insert_in_parts, insert_one_by_one};
 use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher, Merge,
     MergeError, RemovalDisabled, Remove, Seed, Xxh3,
@@ -207,6 +207,10 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.slots(), self.table.remainder_bits())
     }
 
     fn stats(&self) -> FilterStats {

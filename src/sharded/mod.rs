@@ -259,6 +259,11 @@ impl<F: Filter> Filter for Sharded<F> {
         self.shards.iter().map(|shard| shard.parameters().capacity()).sum()
     }
 
+    /// The highest rate of a shard. Looks at every shard.
+    fn false_positive_rate(&self) -> f64 {
+        self.shards.iter().map(|shard| shard.parameters().false_positive_rate()).fold(0.0, f64::max)
+    }
+
     fn stats(&self) -> FilterStats {
         self.shards.iter().fold(FilterStats::default(), |sum, shard| sum.and(&shard.parameters().stats()))
     }

@@ -83,7 +83,7 @@ impl<H: KeyHasher> TinySet<H> {
     /// Valid for keys that were only inserted. After removals the rate is that of the items
     /// [kept and held](Self::held_places) together, or better.
     #[must_use]
-    pub fn expected_fpr(&self, items: usize) -> f64 {
+    pub fn expected_rate(&self, items: usize) -> f64 {
         BlockRates::new(self.table.geometry()).mean(items, self.table.blocks())
     }
 
@@ -143,6 +143,11 @@ impl<H: KeyHasher> Filter for TinySet<H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Works out the mean over blocks with few and with many keys: some thousand operations.
+    fn false_positive_rate(&self) -> f64 {
+        self.expected_rate(self.capacity)
     }
 
     fn stats(&self) -> FilterStats {

@@ -3,8 +3,9 @@
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Table};
 use crate::{
-    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote, error::ensure,
-    filter::clear_remote,
+    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote,
+    error::ensure,
+    filter::{clear_remote, collision_rate},
 };
 
 use super::{Doubt, Scheme, ValueOf, ValueStore};
@@ -90,6 +91,10 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
 
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    pub(crate) fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.slots(), self.table.remainder_bits())
     }
 
     pub(crate) fn stats(&self) -> FilterStats {

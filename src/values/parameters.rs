@@ -238,6 +238,10 @@ macro_rules! forward_to_core {
                 self.core.capacity()
             }
 
+            fn false_positive_rate(&self) -> f64 {
+                self.core.false_positive_rate()
+            }
+
             fn stats(&self) -> $crate::FilterStats {
                 self.core.stats()
             }

@@ -16,6 +16,7 @@ use crate::output::{check_target, is_stdout};
 pub(crate) trait Opened {
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
     fn stats(&self) -> FilterStats;
+    fn promised_rate(&self) -> f64;
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError>;
     fn write_to(&self, writer: &mut dyn Write, options: &WriteOptions) -> Result<(), FormatError>;
 }
@@ -27,6 +28,10 @@ impl<F: Persist> Opened for F {
 
     fn stats(&self) -> FilterStats {
         besom::Filter::stats(self)
+    }
+
+    fn promised_rate(&self) -> f64 {
+        self.false_positive_rate()
     }
 
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError> {

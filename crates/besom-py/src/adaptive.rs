@@ -64,7 +64,7 @@ impl AdaptiveFilter {
                 "a filter of kind {name} has no keys to repair with; use Filter(kind={name:?}) or besom.build({name:?})"
             )));
         }
-        Ok(PyClassInitializer::from(Filter::of(state, config.false_positive_rate)).add_subclass(Self))
+        Ok(PyClassInitializer::from(Filter::of(state)).add_subclass(Self))
     }
 
     /// Gives a filter that was read from a file its keys back, so that it can be changed and repaired again. They must be the keys

@@ -45,7 +45,7 @@ impl ExactList {
             }
         })?;
         let state = State { filter, beside: Beside::Nothing };
-        Ok(PyClassInitializer::from(Filter::of(state, unknown_rate)).add_subclass(Self))
+        Ok(PyClassInitializer::from(Filter::of(state)).add_subclass(Self))
     }
 }
 

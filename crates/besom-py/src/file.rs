@@ -78,7 +78,7 @@ pub(crate) fn open(
         Some(index) => Beside::Index(check_index(&filter, index)?),
         None => Beside::Nothing,
     };
-    object(py, Filter::of(State { filter, beside }, None).mapped(mapped))
+    object(py, Filter::of(State { filter, beside }).mapped(mapped))
 }
 
 fn map(path: &Path, options: &ReadOptions, check: bool) -> PyResult<(Hashed, Mapped)> {
@@ -143,18 +143,17 @@ pub(crate) fn reduce<'py>(py: Python<'py>, filter: &Filter) -> PyResult<Bound<'p
         Beside::Index(index) => (None, Some(index.get(py)?)),
     };
     let restore = py.import("besom._besom")?.getattr("_restore")?;
-    (restore, (PyBytes::new(py, &bytes), rows, index, filter.rate)).into_pyobject(py).map(Bound::into_any)
+    (restore, (PyBytes::new(py, &bytes), rows, index)).into_pyobject(py).map(Bound::into_any)
 }
 
 /// The filter that was pickled.
 #[pyfunction]
-#[pyo3(signature = (data, rows, index, rate))]
+#[pyo3(signature = (data, rows, index))]
 pub(crate) fn _restore(
     py: Python<'_>,
     data: &[u8],
     rows: Option<&[u8]>,
     index: Option<Bound<'_, PyAny>>,
-    rate: Option<f64>,
 ) -> PyResult<Py<PyAny>> {
     let (filter, _) = py.detach(|| Hashed::from_bytes(data, &ReadOptions::new()))?;
     let beside = match (rows, index) {
@@ -164,7 +163,7 @@ pub(crate) fn _restore(
         (None, Some(index)) => Beside::Index(check_index(&filter, index)?),
         (None, None) => Beside::Nothing,
     };
-    object(py, Filter::of(State { filter, beside }, rate))
+    object(py, Filter::of(State { filter, beside }))
 }
 
 /// The pairs of a remote, one after the other: address, length of the key, key.

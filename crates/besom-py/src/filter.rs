@@ -37,8 +37,6 @@ use crate::view;
 #[pyclass(frozen, subclass, weakref, module = "besom", name = "Filter")]
 pub(crate) struct Filter {
     pub(crate) shared: Shared<State>,
-    /// The rate that was asked for.
-    pub(crate) rate: Option<f64>,
     /// The index that the state holds, for the garbage collector.
     index: Option<Held>,
     /// The file that the filter was opened on.
@@ -48,12 +46,12 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn of(state: State, rate: Option<f64>) -> Self {
+    pub(crate) fn of(state: State) -> Self {
         let index = match &state.beside {
             Beside::Index(index) => Some(index.clone()),
             _ => None,
         };
-        Self { shared: Shared::new(state), rate, index, mapped: None, changed: AtomicBool::new(false) }
+        Self { shared: Shared::new(state), index, mapped: None, changed: AtomicBool::new(false) }
     }
 
     /// Says that the filter was opened on a file.
@@ -108,7 +106,7 @@ impl Filter {
                 "a filter of kind {name} adapts; use AdaptiveFilter(kind={name:?}) or besom.build({name:?})"
             )));
         }
-        Ok(Self::of(State { filter, beside: Beside::Nothing }, config.false_positive_rate))
+        Ok(Self::of(State { filter, beside: Beside::Nothing }))
     }
 
     /// Inserts a key. False if the filter accepted it before already: it was there, or a false positive.
@@ -201,7 +199,7 @@ impl Filter {
         let mut union = self.state(other.py())?;
         let other_filter = other.get().shared.read(other.py(), |state| state.filter.clone())?;
         union.merge(&other_filter)?;
-        object(other.py(), Self::of(union, self.rate))
+        object(other.py(), Self::of(union))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -232,10 +230,14 @@ impl Filter {
         self.shared.read(py, |state| state.filter.seed())
     }
 
-    /// The rate that was asked for, or None.
+    /// The promised rate: at most this share of other keys is accepted by the full filter, before any repair. It meets the rate that
+    /// was asked for.
+    ///
+    /// >>> Filter(capacity=1000, rate=0.001).rate <= 0.001
+    /// True
     #[getter]
-    fn rate(&self) -> Option<f64> {
-        self.rate
+    fn rate(&self, py: Python<'_>) -> PyResult<f64> {
+        self.shared.read(py, |state| state.filter.promised_rate())
     }
 
     /// The memory of the filter, in bytes. The keys beside an adaptive filter are not counted.
@@ -304,12 +306,12 @@ impl Filter {
     fn from_bytes(py: Python<'_>, data: &[u8], seed: Option<u128>) -> PyResult<Py<PyAny>> {
         let options = file::read_options(seed);
         let (filter, _) = py.detach(|| Hashed::from_bytes(data, &options))?;
-        object(py, Self::of(State { filter, beside: Beside::Nothing }, None))
+        object(py, Self::of(State { filter, beside: Beside::Nothing }))
     }
 
     /// A copy, with the keys beside it.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        object(py, Self::of(self.state(py)?, self.rate))
+        object(py, Self::of(self.state(py)?))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -336,8 +338,8 @@ impl Filter {
     }
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (name, rate) = (slf.get_type().name()?.to_string(), slf.get().rate);
-        slf.get().shared.read(slf.py(), |state| view::html(&name, &state.filter, rate))
+        let name = slf.get_type().name()?.to_string();
+        slf.get().shared.read(slf.py(), |state| view::html(&name, &state.filter))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

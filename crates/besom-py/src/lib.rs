@@ -55,7 +55,7 @@ fn build(
 ) -> PyResult<Py<PyAny>> {
     let config = config::config(kind, capacity, rate, seed, hash, options)?;
     let state = adaptive::build(py, &config, index)?;
-    filter::object(py, filter::Filter::of(state, config.false_positive_rate))
+    filter::object(py, filter::Filter::of(state))
 }
 
 /// The names that ``build`` knows.

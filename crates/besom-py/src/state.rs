@@ -114,6 +114,10 @@ impl Hashed {
         answers.append(&mut part);
     }
 
+    pub(crate) fn promised_rate(&self) -> f64 {
+        either!(self, filter => filter.false_positive_rate())
+    }
+
     /// The share of random keys that the filter accepts.
     pub(crate) fn measured_rate(&self, samples: usize) -> f64 {
         // Digests of keys that nobody has: a sequence under another hash function.

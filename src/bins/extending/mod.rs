@@ -34,7 +34,8 @@ use crate::hash_string::HashString;
 use crate::quotient::fraction_bits;
 use crate::{
     AdaptiveError, BuildError, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
-    error::ensure, filter::clear_remote,
+    error::ensure,
+    filter::{clear_remote, collision_rate},
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -233,6 +234,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
             counts[len] += 1;
         }
         counts
+    }
+
+    pub(crate) fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.bins(), self.table.shape().entry_bits())
     }
 
     pub(crate) fn stats(&self) -> FilterStats {

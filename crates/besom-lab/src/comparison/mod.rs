@@ -70,6 +70,11 @@ fn poisson(mean: f64) -> impl Iterator<Item = f64> {
     })
 }
 
+/// The probability that another key has the fingerprint of one of these keys, if there are so many fingerprints.
+fn collision_rate(keys: usize, fingerprints: f64) -> f64 {
+    -(keys as f64 * (-fingerprints.recip()).ln_1p()).exp_m1()
+}
+
 /// The statistics of a filter that has no more to say than this.
 fn stats(items: usize, slots: usize, bits: usize) -> FilterStats {
     let mut stats = FilterStats::default();

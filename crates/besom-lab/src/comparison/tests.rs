@@ -53,6 +53,11 @@ fn stored_keys_are_found_and_others_as_rarely_as_the_papers_say() {
             (rate - expected).abs() < 0.06 * expected + 5.0 * deviation,
             "{name}: {rate}, not {expected}"
         );
+        let promised = filter.false_positive_rate();
+        assert!(
+            rate < promised + 5.0 * deviation && promised < 1.1 * expected,
+            "{name}: {rate}, {promised} promised"
+        );
         assert_eq!((filter.len(), filter.capacity()), (KEYS as usize, KEYS as usize), "{name}");
         filter.verify().unwrap();
     }

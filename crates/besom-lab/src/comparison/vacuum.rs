@@ -123,6 +123,13 @@ impl Filter for VacuumFilter {
         self.slot_of(place).is_some()
     }
 
+    /// One fingerprint stands for two hashes, since none is 0.
+    fn false_positive_rate(&self) -> f64 {
+        let fingerprints = 2_f64.powi(self.fingerprint_bits as i32);
+        let same = (fingerprints + 2.0) / (fingerprints * fingerprints);
+        1.0 - (1.0 - same * self.capacity as f64 / self.slots.len() as f64).powi(2 * SLOTS as i32)
+    }
+
     fn stats(&self) -> FilterStats {
         stats(self.items, self.slots.len(), self.slots.bits())
     }

@@ -251,7 +251,7 @@ impl Guard {
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let filter = self.shared.read(py, AnyGuard::filter)?;
         let state = crate::state::State { filter, beside: Beside::Nothing };
-        crate::filter::object(py, crate::filter::Filter::of(state, None))
+        crate::filter::object(py, crate::filter::Filter::of(state))
     }
 
     /// Brings filter and mapping into step where an operation failed. Costs nothing if none has.

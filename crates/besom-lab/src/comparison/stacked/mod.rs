@@ -117,6 +117,11 @@ impl Filter for StackedFilter {
         self.layers.iter().try_for_each(Filter::verify)
     }
 
+    /// Of keys that are not among the known negatives.
+    fn false_positive_rate(&self) -> f64 {
+        self.design.false_positives(0.0)
+    }
+
     fn stats(&self) -> FilterStats {
         let bits = self.layers.iter().map(|layer| layer.stats().bits).sum();
         stats(self.items, self.capacity, bits)
