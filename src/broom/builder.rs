@@ -78,8 +78,11 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// Lets a full filter double instead of refusing keys. It meets the requested rate all the way. Doubling reads every
-    /// key from the remote and writes all of them anew: it is the one operation that is not pauseless.
+    /// Lets a full filter double instead of refusing keys, as often as it takes, at the same rate and the same bits per key.
+    /// Doubling reads every key from the remote and writes all of them again: it is the one operation that is not pauseless.
+    ///
+    /// Plain filters have [`growable_to`](crate::BinFilterBuilder::growable_to), with a limit, instead: without a remote to
+    /// ask for more of a key's hash, they have to keep the bits for their largest size from the beginning.
     pub fn growable(mut self) -> Self {
         self.growable = true;
         self

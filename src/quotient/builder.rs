@@ -58,8 +58,19 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
     ///
-    /// The adaptive filters are just `growable`, without a limit: they ask their remote for more bits of a key's hash. This
-    /// one has none to ask, so the bits must be there from the beginning.
+    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask their
+    /// remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest size from
+    /// the beginning, so it must be told that size.
+    ///
+    /// ```
+    /// use besom::quotient::QuotientFilter;
+    /// use besom::{Filter, Insert};
+    ///
+    /// let mut filter = QuotientFilter::builder().capacity(100).growable_to(1000).build()?;
+    /// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
+    /// assert!(filter.capacity() >= 1000 && filter.contains(&999_u64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn growable_to(mut self, keys: usize) -> Self {
         self.max_capacity = Some(keys);
         self

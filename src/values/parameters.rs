@@ -158,7 +158,11 @@ macro_rules! common_parameters {
             self
         }
 
-        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once and writes nothing to it.
+        /// Lets a full filter double instead of refusing keys, as often as it takes, at the same rate and the same bits per
+        /// key. A doubling scans the remote once and writes nothing to it.
+        ///
+        /// Plain filters have [`growable_to`](crate::BinFilterBuilder::growable_to), with a limit, instead: without a remote
+        /// to ask for more of a key's hash, they have to keep the bits for their largest size from the beginning.
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
