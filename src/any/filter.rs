@@ -84,10 +84,33 @@ impl<H: KeyHasher> AnyFilter<H> {
     }
 }
 
-/// A hash function for which filters of every kind are compiled: a good deal of code.
+/// A hash function for which filters of every kind are compiled, so that an [`AnyFilter`] can have it.
 ///
-/// For the functions of this crate it is part of the crate. For a function of your own, `impl AnyHasher for Mine {}` compiles it
-/// into yours.
+/// [`Xxh3`] and [`SipHash`] have it. Code that is generic over the hash function of an [`AnyFilter`] asks for it, as here,
+/// where the file says which function to call:
+///
+/// ```
+/// use besom::any::{AnyFilter, AnyHasher, Config};
+/// use besom::format::{FormatError, Persist, ReadOptions, WriteOptions, inspect};
+/// use besom::{Filter, HashKind, SipHash, Xxh3};
+///
+/// fn capacity<H: AnyHasher>(file: &[u8]) -> Result<usize, FormatError> {
+///     let (filter, _) = AnyFilter::<H>::from_bytes(file, &ReadOptions::new())?;
+///     Ok(filter.capacity())
+/// }
+///
+/// let config: Config = "bins:capacity=1000".parse()?;
+/// let file = AnyFilter::<SipHash>::build(&config)?.to_bytes(&WriteOptions::new())?;
+/// let capacity = match inspect(&mut &file[..])?.hash {
+///     HashKind::SipHash => capacity::<SipHash>(&file)?,
+///     _ => capacity::<Xxh3>(&file)?,
+/// };
+/// assert_eq!(capacity, 1000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// For a [function of your own](KeyHasher), write `impl AnyHasher for Mine {}`. This compiles every filter of the roster into
+/// your crate, a good deal of code; those of the two functions above are compiled once, in this one.
 pub trait AnyHasher: KeyHasher {
     /// Builds a filter; what [`AnyFilter::build`] calls.
     ///
