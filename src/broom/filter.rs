@@ -41,7 +41,7 @@ use super::persist;
 ///
 /// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
 ///
-/// It is built on one of two [tables](BroomTable). What it promises is the same on both, but for speed and space. The builder chooses
+/// It is built on one of two [tables](crate::Table). What it promises is the same on both, but for speed and space. The builder chooses
 /// [bins](Table::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
 /// [told](BroomFilterBuilder::table).
 ///
