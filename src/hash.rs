@@ -219,8 +219,8 @@ impl Xxh3 {
     /// The two words of XXH3's secret that keys of 4 to 8 bytes meet, one flipped by the other.
     const SECRET_OF_8: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
 
-    /// The digest of 8 bytes, as [`digest`](KeyHasher::digest) has it for any number: so short a hash is a large part of a
-    /// query, and a sixth of it depends on the seed only.
+    /// The digest of 8 bytes, as [`digest`](KeyHasher::digest) has it for any number: so short a hash is a large part
+    /// of a query, and a sixth of it depends on the seed only.
     #[inline(always)]
     fn digest_8(&self, bytes: [u8; 8]) -> Digest {
         const FACTOR: u64 = 0x9e37_79b1_85eb_ca87 + (8 << 2);

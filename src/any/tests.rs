@@ -1,5 +1,5 @@
-//! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error of a
-//! remote that does not come back, a file that is read as something else.
+//! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error
+//! of a remote that does not come back, a file that is read as something else.
 use super::*;
 use crate::format::{Kind, Persist, ReadOptions, WriteOptions};
 use crate::testing::{Fault, Faults, Faulty};

@@ -191,11 +191,11 @@ macro_rules! rows {
         { $($option:ident)* };)*) => {
         $(configured!($way, $kind, $filter $(<$($argument),*>)?, { $($option)* });)*
 
-        /// Calls the visitor with the type of the filters of this kind, and what they can do. `None` for [`Kind::Sharded`], whose
-        /// parts are of any other kind.
+        /// Calls the visitor with the type of the filters of this kind, and what they can do. `None` for
+        /// [`Kind::Sharded`], whose parts are of any other kind.
         ///
-        /// This is for code that has to be compiled for each filter, such as a loop that is measured. What a call for each
-        /// operation does not hurt is better off with an [`AnyFilter`](super::AnyFilter).
+        /// This is for code that has to be compiled for each filter, such as a loop that is measured. What a call for
+        /// each operation does not hurt is better off with an [`AnyFilter`](super::AnyFilter).
         ///
         /// ```
         /// use besom::any::{Abilities, Config, Configured, Visit, visit};

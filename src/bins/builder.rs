@@ -57,9 +57,9 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
     ///
-    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask their
-    /// remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest size from
-    /// the beginning, so it must be told that size.
+    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask
+    /// their remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest
+    /// size from the beginning, so it must be told that size.
     ///
     /// ```
     /// use besom::{BinFilter, Filter, Insert};
@@ -117,8 +117,8 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 
     /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
     ///
-    /// Several times faster than inserting them one by one if the filter is larger than the processor's cache; with the feature
-    /// `rayon`, on all cores. Several threads take 8 bytes a key meanwhile, one thread takes none.
+    /// Several times faster than inserting them one by one if the filter is larger than the processor's cache; with the
+    /// feature `rayon`, on all cores. Several threads take 8 bytes a key meanwhile, one thread takes none.
     ///
     /// ```
     /// use besom::{BinFilter, Filter};
@@ -139,8 +139,8 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     }
 
     /// The memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a larger second level
-    /// in rare cases; growth does.
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a larger
+    /// second level in rare cases; growth does.
     ///
     /// # Errors
     ///

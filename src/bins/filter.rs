@@ -17,21 +17,21 @@ const PARALLEL_FROM: usize = 1 << 16;
 
 /// A filter on cache-line bins: the fastest of this crate, with removal, growth and merging.
 ///
-/// Every key belongs to one bin, which is one cache line; a query reads that line and, but for one in fifty at load 0.90,
-/// nothing else. What does not fit into a bin goes to a small second level, and comes back when there is
+/// Every key belongs to one bin, which is one cache line; a query reads that line and, but for one in fifty at
+/// load 0.90, nothing else. What does not fit into a bin goes to a small second level, and comes back when there is
 /// room again. It does not adapt, and needs no remote for that.
 ///
 /// **Multiset semantics**: a key inserted twice must be removed twice.
 ///
 /// # Space and rate
 ///
-/// At the default rate of 1/256 a bin has 49 slots, each with a tag of 8 bits, in 64 classes. With n keys in b bins a query
-/// takes another key for its own with probability
+/// At the default rate of 1/256 a bin has 49 slots, each with a tag of 8 bits, in 64 classes. With n keys in b bins a
+/// query takes another key for its own with probability
 ///
 /// ε = 1 − (1 − 1 / (b · classes · 2^tag bits))^n ≤ load · slots / (classes · 2^tag bits),
 ///
-/// which makes 1/372 at load 0.90. A key takes 10.45 bits / load, and the second level 0.5 bits more at load 0.90: 12.1 bits,
-/// or 11.8 at load 0.95.
+/// which makes 1/372 at load 0.90. A key takes 10.45 bits / load, and the second level 0.5 bits more at load 0.90: 12.1
+/// bits, or 11.8 at load 0.95.
 ///
 /// ```
 /// use besom::{BinFilter, Filter, Insert, Remove};
@@ -281,8 +281,8 @@ impl<H: KeyHasher> Insert for BinFilter<H> {
         self.table.insert(self.table.place(digest)).map_err(|Refused| self.full())
     }
 
-    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several times faster
-    /// than inserting one by one.
+    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several times
+    /// faster than inserting one by one.
     fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
         let needed = self.table.len.saturating_add(keys.len());
         while self.capacity < needed && self.grow().is_ok() {}
@@ -316,8 +316,8 @@ impl<H: KeyHasher> Remove for BinFilter<H> {
     }
 }
 
-/// Equal if they hold the same fingerprints, in whichever order the keys came and went, under the same hash function, and
-/// have the same room left.
+/// Equal if they hold the same fingerprints, in whichever order the keys came and went, under the same hash function,
+/// and have the same room left.
 impl<H: KeyHasher> PartialEq for BinFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         (self.capacity, self.doublings) == (other.capacity, other.doublings)
@@ -327,8 +327,8 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
 }
 
 impl<H: KeyHasher> Merge for BinFilter<H> {
-    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows as
-    /// far as it must and was built for.
+    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows
+    /// as far as it must and was built for.
     fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);
@@ -355,8 +355,8 @@ impl<H: KeyHasher> Merge for BinFilter<H> {
 
 /// Inserts all keys, whatever happens: since no key may be lost and this trait knows no errors, a filter at its
 /// capacity gives up bits of its tags to double, and when it has none to spare, sends what does not fit into the bins
-/// to the second level, which makes it slower and larger. Where that must not happen, [`insert`](Insert::insert) says when
-/// the filter is full.
+/// to the second level, which makes it slower and larger. Where that must not happen, [`insert`](Insert::insert) says
+/// when the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for BinFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         crate::filter::extend(self, keys, Self::insert_anyway);

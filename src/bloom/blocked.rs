@@ -13,8 +13,8 @@ use crate::{
 
 /// A Bloom filter that keeps all bits of a key in one cache line. Does not adapt, and removes nothing.
 ///
-/// Every operation touches exactly one line, or half of one, and a query tests it with a few vector instructions where the
-/// processor has AVX2 or AVX-512. The price is space: some lines get more keys than others and err more often,
+/// Every operation touches exactly one line, or half of one, and a query tests it with a few vector instructions where
+/// the processor has AVX2 or AVX-512. The price is space: some lines get more keys than others and err more often,
 /// so at 1/256 the filter takes 12.9 bits per key instead of the classic filter's 11.6. The builder computes
 /// what the rate needs; the rate is met, not approximated.
 ///
@@ -160,7 +160,8 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
         line::contains(self.isa, &self.words, self.probes, digest)
     }
 
-    // Compiled into every caller: half lines need the upper half of the digest alone, and only then the other is left out.
+    // Compiled into every caller: half lines need the upper half of the digest alone, and only then the other is left
+    // out.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         self.contains_at(self.hasher.digest_key(key), || self.hasher.digest_key(key))
@@ -212,8 +213,8 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
-    /// because it was inserted before or by chance, counts for nothing.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the
+    /// filter accepts already, because it was inserted before or by chance, counts for nothing.
     #[inline(always)]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {

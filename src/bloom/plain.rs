@@ -210,8 +210,8 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
         self.capacity
     }
 
-    /// Of a filter that was filled until it refused a key, the rate is a little higher: by 0.3% of itself at 1/256, by 7% at
-    /// 1/10. It then holds more keys than its capacity, since those that it accepted by chance were not counted.
+    /// Of a filter that was filled until it refused a key, the rate is a little higher: by 0.3% of itself at 1/256, by
+    /// 7% at 1/10. It then holds more keys than its capacity, since those that it accepted by chance were not counted.
     fn false_positive_rate(&self) -> f64 {
         BloomSize::rate(self.words.len() * 64, self.probes, self.capacity)
     }
@@ -240,8 +240,8 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
 }
 
 impl<H: KeyHasher> Insert for BloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the filter accepts already,
-    /// because it was inserted before or by chance, counts for nothing.
+    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the
+    /// filter accepts already, because it was inserted before or by chance, counts for nothing.
     #[inline]
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         if self.len >= self.capacity {

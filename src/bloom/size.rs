@@ -155,8 +155,8 @@ pub(super) fn blocked_rate(probes: Probes, load: f64) -> f64 {
 
 /// The false-positive rate of a line with exactly `keys` keys (in the half of the lanes that is asked about).
 ///
-/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64, or 31/32 in half
-/// a line. With two probes per lane, the two bits of the query coincide once in 64 times.
+/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64, or 31/32 in
+/// half a line. With two probes per lane, the two bits of the query coincide once in 64 times.
 fn line_rate(probes: Probes, keys: f64) -> f64 {
     let unset = |bits: f64, balls: f64| ((64.0 - bits) / 64.0).powf(balls);
     match probes {

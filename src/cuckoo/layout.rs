@@ -76,7 +76,8 @@ impl CuckooLayout {
     }
 }
 
-/// The probability that a filter of this layout accepts a key that is not stored when it is full and nothing was repaired.
+/// The probability that a filter of this layout accepts a key that is not stored when it is full and nothing was
+/// repaired.
 pub(super) fn promised_rate<V: Variant>(layout: &CuckooLayout, capacity: usize) -> f64 {
     let shape = (layout.tables, layout.bin_slots);
     false_positive_rate(shape, capacity as f64 / layout.slots() as f64, layout.width - V::SELECTOR_BITS)

@@ -4,9 +4,10 @@ use crate::{Filter, MergeError};
 
 /// A filter that can take in all keys of another one without seeing the keys.
 ///
-/// Both must have been built with the same seed and parameters, since they store a few bits of each key's hash and these
-/// must mean the same keys. Filters that can [grow](crate::quotient::QuotientFilterBuilder::growable_to) may have grown
-/// differently since. [`BroomFilter`](crate::BroomFilter::merge) merges too, but reads the keys from two remotes to do so.
+/// Both must have been built with the same seed and parameters, since they store a few bits of each key's hash and
+/// these must mean the same keys. Filters that can [grow](crate::quotient::QuotientFilterBuilder::growable_to) may have
+/// grown differently since. [`BroomFilter`](crate::BroomFilter::merge) merges too, but reads the keys from two remotes
+/// to do so.
 ///
 /// ```
 /// use besom::{BinFilter, Filter, Insert, Merge};
@@ -35,8 +36,8 @@ pub trait Merge: Filter {
     ///
     /// # Errors
     ///
-    /// [`MergeError`] if the hash functions or the shapes differ, if the filters cannot be merged at all, or if there is no
-    /// room or no memory for the union.
+    /// [`MergeError`] if the hash functions or the shapes differ, if the filters cannot be merged at all, or if there
+    /// is no room or no memory for the union.
     ///
     /// A merge that fails changes nothing: the filter stores the same keys, gives the same answers, and has the same
     /// capacity and promised rate as before. `other` never changes.

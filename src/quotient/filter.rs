@@ -293,8 +293,8 @@ impl<H: KeyHasher> Remove for QuotientFilter<H> {
 }
 
 impl<H: KeyHasher> Merge for QuotientFilter<H> {
-    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows as
-    /// far as it must and was built for.
+    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows
+    /// as far as it must and was built for.
     fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
         if self.hasher != other.hasher {
             return Err(MergeError::HashMismatch);

@@ -168,10 +168,11 @@ impl<H: KeyHasher> Filter for TinySet<H> {
 impl<H: KeyHasher> Insert for TinySet<H> {
     /// Rewrites one block. A key that is there already is inserted once more.
     ///
-    /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter and the
-    /// false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for another item: it
-    /// then holds one item for every bit of its array, some ten times what it was planned for. A filter for more keys has
-    /// room again; this one does not grow, and that a key can be lost so is why it does not implement [`Extend`].
+    /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter
+    /// and the false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for
+    /// another item: it then holds one item for every bit of its array, some ten times what it was planned for. A
+    /// filter for more keys has room again; this one does not grow, and that a key can be lost so is why it does not
+    /// implement [`Extend`].
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         let full = FullError { len: self.table.len(), capacity: self.capacity };
         self.table.insert(self.table.place(digest)).ok_or(full)
@@ -193,8 +194,8 @@ impl<H: KeyHasher> Insert for TinySet<H> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<H: KeyHasher> Remove for TinySet<H> {
-    /// Remainders do not grow long again: the block keeps the length that its largest number of items led to, until it is
-    /// empty. [`RemovalDisabled`] if the filter was built without removal.
+    /// Remainders do not grow long again: the block keeps the length that its largest number of items led to, until it
+    /// is empty. [`RemovalDisabled`] if the filter was built without removal.
     fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
         if !self.table.geometry().removal() {
             return Err(RemovalDisabled);

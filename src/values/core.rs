@@ -175,8 +175,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 }
 
-/// Two filters are equal if they have the same parameters and hash function, and the same remainders and values in the same
-/// slots. What was counted so far is not compared.
+/// Two filters are equal if they have the same parameters and hash function, and the same remainders and values in the
+/// same slots. What was counted so far is not compared.
 impl<S: Scheme, H: KeyHasher> PartialEq for Core<S, H> {
     fn eq(&self, other: &Self) -> bool {
         let bits = |core: &Self| (core.table.remainder_bits(), core.table.code_bits());

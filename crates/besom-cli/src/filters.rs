@@ -70,8 +70,8 @@ pub(crate) fn map(path: &Path) -> Outcome<(Region, Header)> {
     if there.len() == 0 {
         return Err(Failure::Usage(format!("{}: this is no besom file: it is empty", path.display())));
     }
-    // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this program. Anyone who
-    // changes one in place while it is being asked has been told not to.
+    // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this
+    // program. Anyone who changes one in place while it is being asked has been told not to.
     let region = unsafe { Region::map(&file) }.map_err(failed)?;
     let header = format::inspect(&mut &region[..]).map_err(|source| named(path, source))?;
     Ok((region, header))

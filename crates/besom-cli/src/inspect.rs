@@ -185,7 +185,8 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     names.iter().copied().zip(header.parameters).collect()
 }
 
-/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the sixth.
+/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the
+/// sixth.
 fn is_on_bins(header: &Header) -> bool {
     header.kind == Kind::Extension && header.parameters[5] == 0
 }

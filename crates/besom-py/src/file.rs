@@ -52,12 +52,12 @@ impl Mapped {
     }
 }
 
-/// Opens a file of a filter in place: nothing is copied, and all processes that open it share its memory. The first change
-/// copies what it changes; the file never changes.
+/// Opens a file of a filter in place: nothing is copied, and all processes that open it share its memory. The first
+/// change copies what it changes; the file never changes.
 ///
-/// ``check=True`` reads the file once and checks it whole. Without that only its header is looked at: a damaged file then gives
-/// wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open; ``save`` puts a new one in its
-/// place.
+/// ``check=True`` reads the file once and checks it whole. Without that only its header is looked at: a damaged file
+/// then gives wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open;
+/// ``save`` puts a new one in its place.
 ///
 /// A filter that adapts is opened without its keys: ``index`` or ``attach(keys)`` gives them back.
 #[pyfunction]
@@ -108,7 +108,8 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
     described(py, &header)
 }
 
-/// Reads a whole file and checks that it is as it was written. Returns what its header says; raises FormatError if it is damaged.
+/// Reads a whole file and checks that it is as it was written. Returns what its header says; raises FormatError if it
+/// is damaged.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     let header = py.detach(|| header(&path, true)).map_err(Raise::raise)?;

@@ -19,8 +19,8 @@ use crate::view;
 
 /// A set of keys that answers "certainly absent" or "maybe present".
 ///
-/// A plain filter: `kind="bins"` unless another one is named. It can remove keys, and it keeps a key once for every time that it
-/// was inserted. It does not repair its false positives; AdaptiveFilter does.
+/// A plain filter: `kind="bins"` unless another one is named. It can remove keys, and it keeps a key once for every
+/// time that it was inserted. It does not repair its false positives; AdaptiveFilter does.
 ///
 /// >>> from besom import Filter
 /// >>> seen = Filter(capacity=1000, rate=0.001)
@@ -32,8 +32,9 @@ use crate::view;
 /// >>> len(seen)
 /// 4
 ///
-/// A rate is the largest share of other keys that the full filter may accept. A seed makes a filter repeatable; without one, it is
-/// random, so that nobody outside can aim at the filter. `hash` is "xxh3" or "siphash"; further options are those of the kind.
+/// A rate is the largest share of other keys that the full filter may accept. A seed makes a filter repeatable; without
+/// one, it is random, so that nobody outside can aim at the filter. `hash` is "xxh3" or "siphash"; further options are
+/// those of the kind.
 #[pyclass(frozen, subclass, weakref, module = "besom", name = "Filter")]
 pub(crate) struct Filter {
     pub(crate) shared: Shared<State>,
@@ -127,15 +128,16 @@ impl Filter {
 
     /// Removes a key, once if it was inserted several times. False if the filter rejects it.
     ///
-    /// Remove only what was inserted. A filter that is not adaptive keeps a few bits of each key: to remove a key that was never
-    /// inserted can take away those of another one.
+    /// Remove only what was inserted. A filter that is not adaptive keeps a few bits of each key: to remove a key that
+    /// was never inserted can take away those of another one.
     fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         with_key(key, |bytes| self.change(key.py(), |state| state.remove(bytes)))?
     }
 
     /// Repairs the false positive ``key``. Whether the filter rejects it from now on although it accepted it before.
     ///
-    /// Filters that do not adapt repair nothing. Do not tell a whitelist filter that a stored key is absent; all others notice.
+    /// Filters that do not adapt repair nothing. Do not tell a whitelist filter that a stored key is absent; all others
+    /// notice.
     fn adapt(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let adapted = with_key(key, |bytes| self.change(key.py(), |state| state.adapt(bytes)))??;
         Ok(adapted.is_fixed())
@@ -176,7 +178,8 @@ impl Filter {
         self.change(py, State::clear)
     }
 
-    /// Takes all keys of another filter in, which must have been built alike and with the same seed. The same as ``|=``.
+    /// Takes all keys of another filter in, which must have been built alike and with the same seed. The same as
+    /// ``|=``.
     ///
     /// >>> left, right = (Filter(capacity=100, seed=7) for _ in range(2))
     /// >>> left.update("abc".split("b")), right.insert("d")
@@ -230,8 +233,8 @@ impl Filter {
         self.shared.read(py, |state| state.filter.seed())
     }
 
-    /// The promised rate: at most this share of other keys is accepted by the full filter, before any repair. It meets the rate that
-    /// was asked for.
+    /// The promised rate: at most this share of other keys is accepted by the full filter, before any repair. It meets
+    /// the rate that was asked for.
     ///
     /// >>> Filter(capacity=1000, rate=0.001).rate <= 0.001
     /// True
@@ -270,8 +273,8 @@ impl Filter {
         self.shared.write(py, State::verify)?
     }
 
-    /// Writes the filter to a file, in the place of the one that may be there: whatever happens, the file is the old one or the
-    /// new one. Rust reads it too. The keys beside an adaptive filter are not written.
+    /// Writes the filter to a file, in the place of the one that may be there: whatever happens, the file is the old
+    /// one or the new one. Rust reads it too. The keys beside an adaptive filter are not written.
     ///
     /// Without the seed, only those can read the file who know it.
     #[pyo3(signature = (path, *, include_seed=true, generation=0))]
@@ -326,7 +329,8 @@ impl Filter {
         file::reduce(py, self)
     }
 
-    /// The file that the filter is a map of, and what tells it from another of its name; None once the filter was changed.
+    /// The file that the filter is a map of, and what tells it from another of its name; None once the filter was
+    /// changed.
     fn _mapped_file(&self) -> Option<(std::path::PathBuf, u64, u128)> {
         let unchanged = !self.changed.load(Ordering::Relaxed);
         self.mapped.as_ref().filter(|_| unchanged && self.index.is_none()).map(Mapped::parts)

@@ -1,5 +1,5 @@
-//! Catches: rates and sizes that are not what the documentation says, keys lost by growth, merging or overfilling, builders
-//! that refuse what can be met or accept what cannot.
+//! Catches: rates and sizes that are not what the documentation says, keys lost by growth, merging or overfilling,
+//! builders that refuse what can be met or accept what cannot.
 
 use super::super::next::fault;
 use crate::testing::Random;

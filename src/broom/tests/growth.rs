@@ -1,7 +1,7 @@
 //! Growth and merging, and what a failure in the middle of them leaves.
 //!
-//! Catches: a key that is lost on the way, old lists that are taken for new ones, a failed growth that the filter or its
-//! remote does not survive, memory or groups in proportion to the keys.
+//! Catches: a key that is lost on the way, old lists that are taken for new ones, a failed growth that the filter or
+//! its remote does not survive, memory or groups in proportion to the keys.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::core::Core;

@@ -1,4 +1,5 @@
-//! `build`, `query`, `inspect`, `verify`, `merge`, `convert`: every kind of filter, against the keys that it was built from.
+//! `build`, `query`, `inspect`, `verify`, `merge`, `convert`: every kind of filter, against the keys that it was built
+//! from.
 
 use besom::format::Kind;
 

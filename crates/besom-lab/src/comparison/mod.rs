@@ -1,7 +1,7 @@
 //! Filters that the papers compare with, and the rivals that a sceptic would name: correct and tested, not tuned.
 //!
-//! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove)); those
-//! that all experiments know have a line in the [registry](crate::subject::registry()).
+//! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove));
+//! those that all experiments know have a line in the [registry](crate::subject::registry()).
 
 mod balanced;
 mod cached;

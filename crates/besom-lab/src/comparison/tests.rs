@@ -1,5 +1,5 @@
-//! Catches: a comparison filter that loses keys, that cannot be emptied again, whose rate or space is not what its paper
-//! says, or that does not keep the promises of the library's traits.
+//! Catches: a comparison filter that loses keys, that cannot be emptied again, whose rate or space is not what its
+//! paper says, or that does not keep the promises of the library's traits.
 
 use besom::any::{AnyRemote, DynFilter, DynFilterError, dyn_plain, dyn_removable};
 use besom::testing::NullRemote;

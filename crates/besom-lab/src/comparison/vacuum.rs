@@ -44,7 +44,8 @@ pub struct VacuumFilter {
 }
 
 impl VacuumFilter {
-    /// A filter for that many keys at that load (0.94 at most), with fingerprints of that many bits (clamped to 4..=32).
+    /// A filter for that many keys at that load (0.94 at most), with fingerprints of that many bits (clamped
+    /// to 4..=32).
     #[must_use]
     pub fn new(keys: usize, fingerprint_bits: u32, load: f64, seed: u64) -> Self {
         let fingerprint_bits = fingerprint_bits.clamp(4, 32);
