@@ -121,8 +121,8 @@ pub enum MergeError {
     },
 }
 
-/// An operation of an adaptive filter failed. The filter is as it was before it; the remote may have made the change or not, as
-/// [`Adaptive`](crate::Adaptive#when-things-fail) explains.
+/// An operation of an adaptive filter failed. The filter is as it was before it; the remote may have made the change or
+/// not, as [`Adaptive`](crate::Adaptive#when-things-fail) explains.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum AdaptiveError<E> {

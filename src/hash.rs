@@ -143,6 +143,38 @@ impl fmt::Display for HashKind {
 ///
 /// Two are provided: [`Xxh3`], the default, and [`SipHash`] for keys chosen by an attacker who may learn
 /// something of the filter's answers and has time to use it.
+///
+/// A function of your own works too. This one makes filters that do not tell capitals from small letters:
+///
+/// ```
+/// use besom::{BinFilter, Digest, Filter, Insert, KeyHasher, Seed, SipHash};
+///
+/// #[derive(Debug, Clone, PartialEq)]
+/// struct CaseBlind(SipHash);
+///
+/// impl KeyHasher for CaseBlind {
+///     fn with_seed(seed: Seed) -> Self {
+///         Self(SipHash::with_seed(seed))
+///     }
+///
+///     fn seed(&self) -> Seed {
+///         self.0.seed()
+///     }
+///
+///     fn digest(&self, bytes: &[u8]) -> Digest {
+///         self.0.digest(&bytes.to_ascii_lowercase())
+///     }
+///
+///     fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+///         self.0.rehash(digest, counter)
+///     }
+/// }
+///
+/// let mut hosts = BinFilter::builder().capacity(1000).hasher::<CaseBlind>().build()?;
+/// hosts.insert("example.org")?;
+/// assert!(hosts.contains("Example.ORG"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait KeyHasher: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// Which one it is, for files. [`HashKind::Other`] for those that are not this crate's.
     const KIND: HashKind = HashKind::Other;
@@ -187,8 +219,8 @@ impl Xxh3 {
     /// The two words of XXH3's secret that keys of 4 to 8 bytes meet, one flipped by the other.
     const SECRET_OF_8: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
 
-    /// The digest of 8 bytes, as [`digest`](KeyHasher::digest) has it for any number: so short a hash is a large part of a
-    /// query, and a sixth of it depends on the seed only.
+    /// The digest of 8 bytes, as [`digest`](KeyHasher::digest) has it for any number: so short a hash is a large part
+    /// of a query, and a sixth of it depends on the seed only.
     #[inline(always)]
     fn digest_8(&self, bytes: [u8; 8]) -> Digest {
         const FACTOR: u64 = 0x9e37_79b1_85eb_ca87 + (8 << 2);

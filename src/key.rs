@@ -12,8 +12,8 @@ use std::sync::Arc;
 ///
 /// Two keys of any types with equal bytes are the same key: `"ab"`, `b"ab"` and `[0x61_u8, 0x62]` are one key.
 /// Integers are their little-endian bytes at their own width, so `5_u32` and `5_u64` are different keys;
-/// `usize` and `isize` count as 64 bits wide everywhere. A tuple of up to four keys is the bytes of its parts, each but the
-/// last behind its length as 8 little-endian bytes, so that `("ab", "c")` and `("a", "bc")` are different keys.
+/// `usize` and `isize` count as 64 bits wide everywhere. A tuple of up to four keys is the bytes of its parts, each but
+/// the last behind its length as 8 little-endian bytes, so that `("ab", "c")` and `("a", "bc")` are different keys.
 /// (A tuple that ends with a tuple is the longer tuple.)
 ///
 /// ```

@@ -1,8 +1,9 @@
 //! Membership filters that repair their false positives.
 //!
-//! A filter sits in memory in front of slow data (a disk, a database, an object store) and answers "certainly absent" or
-//! "maybe present". An ordinary filter repeats each of its false positives forever. An **adaptive** filter repairs every false
-//! positive that it is told of, so a repeated or hostile stream of queries cannot keep hitting the data behind it.
+//! A filter sits in memory in front of slow data (a disk, a database, an object store) and answers "certainly absent"
+//! or "maybe present". An ordinary filter repeats each of its false positives forever. An **adaptive** filter repairs
+//! every false positive that it is told of, so a repeated or hostile stream of queries cannot keep hitting the data
+//! behind it.
 //!
 //! # Where to start
 //!
@@ -40,7 +41,7 @@
 //! | | |
 //! |---|---|
 //! | what a key is | [`Key`], [`KeyHasher`], [`Digest`], [`Seed`] |
-//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`]; [`Adaptive`], [`Growable`] |
+//! | what a filter is | [`Filter`]; [`Insert`], [`Remove`], [`Merge`]; [`Adaptive`], [`Growable`] |
 //! | the state beside the slow data | [`Remote`], [`Change`], [`MemoryRemote`], [`StoreIndex`] |
 //! | filter and data together | [`Guard`], [`Dictionary`], [`MemoryDictionary`] |
 //! | a filter that is shared by threads | [`Sharded`] |
@@ -62,8 +63,8 @@
 //! # Promises
 //!
 //! A filter never answers "absent" for a stored key, after any sequence of operations and failures of the remote. Two
-//! things that a caller can do break this promise, because the filter cannot notice them: [removing](Remove::remove) a key
-//! that was never inserted from a filter without a remote, and telling a
+//! things that a caller can do break this promise, because the filter cannot notice them: [removing](Remove::remove) a
+//! key that was never inserted from a filter without a remote, and telling a
 //! [whitelist filter](whitelist::WhitelistFilter::adapt) that a stored key is absent.
 //!
 //! A failed operation leaves the filter as it was. The [`Remote`] may have made the change or not, and there is a
@@ -114,7 +115,7 @@ pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError,
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
-    Inserter, RebuildError, RemovalDisabled, Remove, Settled,
+    Inserter, Merge, RebuildError, RemovalDisabled, Remove, Settled,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
 pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};

@@ -5,12 +5,12 @@
 //! ```
 //!
 //! `roster!(rows)` hands all rows to the macro `rows`, which takes what it needs: [`format`](crate::format) makes
-//! [`Kind`](crate::format::Kind) of numbers and names, [`any`](crate::any) does the rest. A row names a type where it is used
-//! and not here, so this module stands below all others.
+//! [`Kind`](crate::format::Kind) of numbers and names, [`any`](crate::any) does the rest. A row names a type where it
+//! is used and not here, so this module stands below all others.
 //!
-//! A filter is `plain` if it works alone and `adaptive` if it has a remote. Beyond that it can `remove` keys, `adapt` without a
-//! remote, `merge` with another of its kind, and be taken apart into `runs` for deltas; an `inert` one repairs nothing although it has a
-//! remote. `list` and `parts` are not built
+//! A filter is `plain` if it works alone and `adaptive` if it has a remote. Beyond that it can `remove` keys, `adapt`
+//! without a remote, `merge` with another of its kind, and be taken apart into `runs` for deltas; an `inert` one
+//! repairs nothing although it has a remote. `list` and `parts` are not built
 //! from parameters: the one is made of two lists, the other of any other filter.
 
 macro_rules! roster {

@@ -1,7 +1,7 @@
 //! Many keys by the part of a table that they belong to.
 //!
-//! A table beyond the cache is written best from its beginning to its end. So keys are **scattered** to buckets first: a
-//! bucket's part of the table fits into a core's cache. Then a bucket is **sorted** by place, by counting.
+//! A table beyond the cache is written best from its beginning to its end. So keys are **scattered** to buckets first:
+//! a bucket's part of the table fits into a core's cache. Then a bucket is **sorted** by place, by counting.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -9,7 +9,8 @@ use std::ops::Range;
 use crate::bits::AlignedWords;
 use crate::{BuildError, parallel};
 
-/// What is sorted: the hash bits that a key is placed by, and perhaps more. In a few words, which can lie on huge pages.
+/// What is sorted: the hash bits that a key is placed by, and perhaps more. In a few words, which can lie on huge
+/// pages.
 pub(crate) trait Hashed: Copy + Send + Sync {
     const WORDS: usize;
 

@@ -25,9 +25,9 @@ use crate::{
 ///
 /// It is not [`Adaptive`](crate::Adaptive): it cannot check whether a key is stored, and removes none.
 ///
-/// **A filter that believes what it is told.** It never rejects a key that was inserted, with one exception: a stored key
-/// that somebody reports as a false positive is lost, until it is inserted again. A stale read of the dictionary is enough.
-/// Where that can happen, take a filter with a remote, which knows what is stored.
+/// **A filter that believes what it is told.** It never rejects a key that was inserted, with one exception: a stored
+/// key that somebody reports as a false positive is lost, until it is inserted again. A stale read of the dictionary is
+/// enough. Where that can happen, take a filter with a remote, which knows what is stored.
 ///
 /// ```
 /// use besom::whitelist::WhitelistFilter;
@@ -101,8 +101,8 @@ impl<H: KeyHasher> WhitelistFilter<H> {
     /// Remembers that `key` is absent, so that the filter no longer accepts it.
     ///
     /// **Call this only for keys that are not stored.** The filter cannot tell, believes it, and from then on rejects a
-    /// stored key too: the one way to make it answer "absent" for a key that was inserted. (A key that is inserted later
-    /// is accepted again.)
+    /// stored key too: the one way to make it answer "absent" for a key that was inserted. (A key that is inserted
+    /// later is accepted again.)
     ///
     /// ```
     /// use besom::whitelist::WhitelistFilter;
@@ -194,6 +194,10 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
         self.bloom.capacity()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.bloom.false_positive_rate()
+    }
+
     /// Counts the bits that are set, and so takes time in proportion to the filter's memory.
     fn stats(&self) -> FilterStats {
         let (bloom, list) = (self.bloom.stats(), self.whitelist.memory_bits());
@@ -216,8 +220,8 @@ impl<H: KeyHasher> Filter for WhitelistFilter<H> {
     }
 }
 
-/// Parameters: those of the Bloom filter. Sections: the bound, how many false positives are listed, repairs made; the words
-/// of the Bloom filter; the digests of the false positives in ascending order.
+/// Parameters: those of the Bloom filter. Sections: the bound, how many false positives are listed, repairs made; the
+/// words of the Bloom filter; the digests of the false positives in ascending order.
 impl<H: KeyHasher> Persist for WhitelistFilter<H> {
     const KIND: Kind = Kind::Whitelist;
 

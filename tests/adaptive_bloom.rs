@@ -166,6 +166,10 @@ impl Filter for WithDictionary {
         self.filter.capacity()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         self.filter.stats()
     }

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
 use besom::testing::Random;
-use besom::{BuildError, Filter, FullError, Insert, MergeError, SipHash};
+use besom::{BuildError, Filter, FullError, Insert, Merge, MergeError, SipHash};
 
 /// What the two filters have in common beyond the traits, so that one test serves both.
-trait Bloom: Insert + Clone + PartialEq + Extend<u64> + FromIterator<u64> + Send + Sync + Sized {
+trait Bloom: Insert + Merge + Clone + PartialEq + Extend<u64> + FromIterator<u64> + Send + Sync + Sized {
     fn build(capacity: usize, rate: f64, seed: u64) -> Result<Self, BuildError>;
     fn size_in_bits(capacity: usize, rate: f64) -> Result<usize, BuildError>;
-    fn join(&mut self, other: &Self) -> Result<(), MergeError>;
 }
 
 macro_rules! bloom {
@@ -22,9 +21,6 @@ macro_rules! bloom {
             }
             fn size_in_bits(capacity: usize, rate: f64) -> Result<usize, BuildError> {
                 Self::builder().capacity(capacity).false_positive_rate(rate).size_in_bits()
-            }
-            fn join(&mut self, other: &Self) -> Result<(), MergeError> {
-                self.merge(other)
             }
         }
     )*};
@@ -60,7 +56,7 @@ fn agrees_with_a_set<F: Bloom>() {
                 90..97 => {
                     let (other, keys, others) = filters[1 - side].clone();
                     let (filter, set, len) = &mut filters[side];
-                    match filter.join(&other) {
+                    match filter.merge(&other) {
                         Ok(()) => {
                             set.extend(keys);
                             *len += others;
@@ -216,9 +212,9 @@ fn refuses_bad_parameters<F: Bloom + std::fmt::Debug>() {
         assert!(matches!(F::build(capacity, 1e-6, 1), Err(BuildError::OutOfMemory { .. })), "{capacity}");
     }
     let mut filter = F::build(10, 0.1, 1).unwrap();
-    assert_eq!(filter.join(&F::build(10, 0.1, 2).unwrap()), Err(MergeError::HashMismatch));
+    assert_eq!(filter.merge(&F::build(10, 0.1, 2).unwrap()), Err(MergeError::HashMismatch));
     let larger = F::build(1_000, 0.1, 1).unwrap();
-    assert!(matches!(filter.join(&larger), Err(MergeError::ShapeMismatch { what: "bits", .. })));
+    assert!(matches!(filter.merge(&larger), Err(MergeError::ShapeMismatch { what: "bits", .. })));
     assert_eq!(filter, F::build(10, 0.1, 1).unwrap());
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use besom::quotient::QuotientFilter;
 use besom::testing::Random;
-use besom::{BuildError, Filter, FullError, Insert, MergeError, Remove, SipHash, Xxh3};
+use besom::{BuildError, Filter, FullError, Insert, Merge, MergeError, Remove, SipHash, Xxh3};
 
 /// A filter beside the exact multiset of what was put in.
 struct Checked {

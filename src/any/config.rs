@@ -21,10 +21,12 @@ const PRESETS: &[(&str, &str)] = &[
 
 macro_rules! config {
     ($($(#[$doc:meta])* $option:ident: $type:ty, $parse:expr, $show:expr;)*) => {
-        /// What filter to build: its kind and its parameters. Whatever is left out is as the builder of that kind has it.
+        /// What filter to build: its kind and its parameters. Whatever is left out is as the builder of that kind has
+        /// it.
         ///
-        /// As text it is the name of a kind, a colon, and options by the names of the builders' methods; `rate` is short for
-        /// `false_positive_rate`. Some names stand for a kind with an option: `extension-bins` is `extension:table=bins`.
+        /// As text it is the name of a kind, a colon, and options by the names of the builders' methods; `rate` is
+        /// short for `false_positive_rate`. Some names stand for a kind with an option: `extension-bins` is
+        /// `extension:table=bins`.
         ///
         /// ```
         /// use besom::any::Config;
@@ -109,9 +111,11 @@ config! {
     seed: Seed, (seed, "a number, decimal or after 0x hexadecimal"), |seed| format!("{:#x}", seed.to_u128());
     /// The share of slots that the keys of a full filter take.
     max_load: f64, (number, NUMBER), |load| load.to_string();
-    /// Whether a full filter doubles, with the help of its remote.
+    /// Whether a full filter doubles, as often as it takes. For adaptive filters: others have no remote to ask for more
+    /// of a key's hash, and take [`growable_to`](Self::growable_to).
     growable: bool, (flag, FLAG), |flag| if flag { "yes".into() } else { "no".into() };
-    /// How many keys a filter without a remote may grow to.
+    /// How many keys a plain filter (`bins`, `quotient`) may grow to; it keeps the bits for that from the beginning.
+    /// Adaptive filters need no limit: see [`growable`](Self::growable).
     growable_to: usize, (count, COUNT), |keys| keys.to_string();
     /// What happens to a block whose repairs outgrow their space.
     overflow: Overflow, (overflow, "spill or reset"), |overflow| format!("{overflow:?}").to_lowercase();

@@ -102,6 +102,9 @@ pub trait DynFilter: Send + Sync {
     /// [`InvariantError`] with the first violation found.
     fn verify(&self) -> Result<(), InvariantError>;
 
+    /// See [`Filter::false_positive_rate`](crate::Filter::false_positive_rate).
+    fn false_positive_rate(&self) -> f64;
+
     /// See [`Filter::stats`](crate::Filter::stats).
     fn stats(&self) -> FilterStats;
 

@@ -7,7 +7,7 @@ use crate::exact::ExactList;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
 use crate::{
     Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
-    InsertManyError, InvariantError, Key, KeyHasher, MergeError, Remote, Settled, SipHash, Xxh3,
+    InsertManyError, InvariantError, Key, KeyHasher, Merge, MergeError, Remote, Settled, SipHash, Xxh3,
 };
 
 use super::object::{Adapting, Fixed, Object, Plain};
@@ -16,13 +16,13 @@ use super::{Abilities, Config, Configured, DynFilter, Visit, visit};
 
 /// A filter whose kind is chosen at run time.
 ///
-/// It does what a filter of its kind does; every operation costs one call through a table of functions more. Filters without a
-/// remote leave the one that they are given alone, and answer [`Adaptation::Unfixable`] where others repair. What a kind
-/// cannot do at all is refused with [`AdaptiveError::Unsupported`].
+/// It does what a filter of its kind does; every operation costs one call through a table of functions more. Filters
+/// without a remote leave the one that they are given alone, and answer [`Adaptation::Unfixable`] where others repair.
+/// What a kind cannot do at all is refused with [`AdaptiveError::Unsupported`].
 ///
-/// Reading is that of [`Persist`]: [`load`](Persist::load), [`from_bytes`](Persist::from_bytes), [`open`](Persist::open). The hash
-/// function is a type parameter; [`inspect`](crate::format::inspect) says which one a file has. A file of
-/// [`Sharded`](crate::Sharded) filters is one of `Sharded<AnyFilter>`.
+/// Reading is that of [`Persist`]: [`load`](Persist::load), [`from_bytes`](Persist::from_bytes),
+/// [`open`](Persist::open). The hash function is a type parameter; [`inspect`](crate::format::inspect) says which one a
+/// file has. A file of [`Sharded`](crate::Sharded) filters is one of `Sharded<AnyFilter>`.
 pub struct AnyFilter<H: KeyHasher = Xxh3> {
     object: Box<dyn Object<H>>,
 }
@@ -32,8 +32,8 @@ impl<H: AnyHasher> AnyFilter<H> {
     ///
     /// # Errors
     ///
-    /// What the builder refuses, and [`BuildError::Unsupported`] for options that it does not have. Exact lists and sharded
-    /// filters are not built from parameters.
+    /// What the builder refuses, and [`BuildError::Unsupported`] for options that it does not have. Exact lists and
+    /// sharded filters are not built from parameters.
     ///
     /// ```
     /// use besom::any::AnyFilter;
@@ -67,19 +67,10 @@ impl<H: KeyHasher> AnyFilter<H> {
         self.object.into_dyn()
     }
 
-    /// Inserts keys by their digests, as [`Insert::insert_digests`] does. `None`, and nothing happens, if the filter needs the keys
-    /// themselves.
+    /// Inserts keys by their digests, as [`Insert::insert_digests`] does. `None`, and nothing happens, if the filter
+    /// needs the keys themselves.
     pub fn insert_digests(&mut self, digests: &[Digest]) -> Option<Result<usize, InsertManyError>> {
         self.object.insert_digests(digests)
-    }
-
-    /// Takes all keys of `other` in.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError::Unsupported`] for kinds that cannot be merged, or two of different kinds; otherwise what the filter says.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        self.object.merge(&*other.object)
     }
 
     /// The items of the filter, if it consists of runs.
@@ -93,10 +84,33 @@ impl<H: KeyHasher> AnyFilter<H> {
     }
 }
 
-/// A hash function for which filters of every kind are compiled: a good deal of code.
+/// A hash function for which filters of every kind are compiled, so that an [`AnyFilter`] can have it.
 ///
-/// For the functions of this crate it is part of the crate. For a function of your own, `impl AnyHasher for Mine {}` compiles it
-/// into yours.
+/// [`Xxh3`] and [`SipHash`] have it. Code that is generic over the hash function of an [`AnyFilter`] asks for it, as
+/// here, where the file says which function to call:
+///
+/// ```
+/// use besom::any::{AnyFilter, AnyHasher, Config};
+/// use besom::format::{FormatError, Persist, ReadOptions, WriteOptions, inspect};
+/// use besom::{Filter, HashKind, SipHash, Xxh3};
+///
+/// fn capacity<H: AnyHasher>(file: &[u8]) -> Result<usize, FormatError> {
+///     let (filter, _) = AnyFilter::<H>::from_bytes(file, &ReadOptions::new())?;
+///     Ok(filter.capacity())
+/// }
+///
+/// let config: Config = "bins:capacity=1000".parse()?;
+/// let file = AnyFilter::<SipHash>::build(&config)?.to_bytes(&WriteOptions::new())?;
+/// let capacity = match inspect(&mut &file[..])?.hash {
+///     HashKind::SipHash => capacity::<SipHash>(&file)?,
+///     _ => capacity::<Xxh3>(&file)?,
+/// };
+/// assert_eq!(capacity, 1000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// For a [function of your own](KeyHasher), write `impl AnyHasher for Mine {}`. This compiles every filter of the
+/// roster into your crate, a good deal of code; those of the two functions above are compiled once, in this one.
 pub trait AnyHasher: KeyHasher {
     /// Builds a filter; what [`AnyFilter::build`] calls.
     ///
@@ -119,7 +133,8 @@ pub trait AnyHasher: KeyHasher {
 
 macro_rules! compiled_here {
     ($($hasher:ty),*) => {$(
-        // Methods of its own, and never inlined: those of the trait would be compiled again by every crate that calls them.
+        // Methods of its own, and never inlined: those of the trait would be compiled again by every crate that calls
+        // them.
         impl AnyHasher for $hasher {
             #[inline(never)]
             fn build(config: &Config) -> Result<AnyFilter<Self>, BuildError> {
@@ -275,6 +290,10 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
         self.object.capacity()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.object.false_positive_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         self.object.stats()
     }
@@ -284,8 +303,16 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
     }
 }
 
-/// Filters without a remote leave it alone. They cannot tell a key that was inserted from one that they merely accept: remove only
-/// what was inserted, as [`Remove::remove`](crate::Remove::remove) says. A guard and the stores do so.
+impl<H: KeyHasher> Merge for AnyFilter<H> {
+    /// [`MergeError::Unsupported`] for kinds that cannot be merged, and for two filters of different kinds; otherwise
+    /// what filters of this kind do.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        self.object.merge(&*other.object)
+    }
+}
+
+/// Filters without a remote leave it alone. They cannot tell a key that was inserted from one that they merely accept:
+/// remove only what was inserted, as [`Remove::remove`](crate::Remove::remove) says. A guard and the stores do so.
 impl<H: KeyHasher> Adaptive for AnyFilter<H> {
     fn is_hash_addressed(&self) -> bool {
         self.object.is_hash_addressed()

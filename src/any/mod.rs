@@ -1,9 +1,11 @@
 //! Filters that are chosen at run time: by a name, by a line of a configuration, by what a file holds.
 //!
 //! - [`Config`] is a kind of filter and its parameters, and can be parsed: `extension:capacity=1000000,rate=1/1000`.
-//! - [`AnyFilter`] is a filter of whatever kind. It is built from a [`Config`] or read from a file, can be written again, and
-//!   works where any adaptive filter does: in a [`Guard`](crate::Guard), in [`Sharded`](crate::Sharded), in a store.
+//! - [`AnyFilter`] is a filter of whatever kind. It is built from a [`Config`] or read from a file, can be written
+//!   again, and works where any adaptive filter does: in a [`Guard`](crate::Guard), in [`Sharded`](crate::Sharded), in
+//!   a store.
 //! - [`DynFilter`] is the object-safe trait for filters of your own beside ours.
+//! - [`AnyHasher`] is the bound for code that is generic over the hash function of an [`AnyFilter`].
 //! - [`visit`] hands the type of a kind to generic code that has to be compiled for each filter.
 //!
 //! ```

@@ -19,7 +19,8 @@ pub(super) trait Object<H: KeyHasher>: DynFilter {
     fn kind(&self) -> Kind;
     fn hasher(&self) -> &H;
     fn contains_digest(&self, digest: Digest) -> bool;
-    /// [`DynFilter::contains_many`] for keys of 8 bytes, which are most often integers: their length is known where they are hashed.
+    /// [`DynFilter::contains_many`] for keys of 8 bytes, which are most often integers: their length is known where
+    /// they are hashed.
     fn contains_words(&self, keys: &[[u8; 8]], answers: &mut Vec<bool>);
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
     fn boxed(&self) -> Box<dyn Object<H>>;
@@ -70,6 +71,10 @@ macro_rules! forward_questions {
 
         fn verify(&self) -> Result<(), InvariantError> {
             self.filter.verify()
+        }
+
+        fn false_positive_rate(&self) -> f64 {
+            self.filter.false_positive_rate()
         }
 
         fn stats(&self) -> FilterStats {

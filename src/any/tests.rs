@@ -1,11 +1,11 @@
-//! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error of a
-//! remote that does not come back, a file that is read as something else.
+//! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error
+//! of a remote that does not come back, a file that is read as something else.
 use super::*;
 use crate::format::{Kind, Persist, ReadOptions, WriteOptions};
 use crate::testing::{Fault, Faults, Faulty};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Filter, Guard, MemoryDictionary, MemoryRemote, Sharded,
-    SipHash, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Filter, Guard, MemoryDictionary, MemoryRemote, Merge,
+    MergeError, Sharded, SipHash, Xxh3,
 };
 
 /// Every name that a filter can be built by.
@@ -130,10 +130,42 @@ fn filters_that_cannot_do_something_say_so() {
     let mut list = AnyFilter::from_list(list);
     assert!(list.contains(&5_u64) && list.kind() == Kind::Exact);
     assert!(list.insert(&77_u64, &mut MemoryRemote::new()).is_err() && list.emptied().is_err());
-    let mut quotient = build::<Xxh3>("quotient");
-    let other = build::<Xxh3>("quotient");
-    quotient.merge(&other).unwrap();
-    assert!(quotient.merge(&build("bins")).is_err() && bloom.merge(&build("bins")).is_err());
+}
+
+#[test]
+fn every_kind_merges_or_says_why_not_and_is_unchanged_then() {
+    let of = |text: &str, keys: std::ops::Range<u64>| {
+        let (mut filter, mut remote) =
+            (AnyFilter::<Xxh3>::build(&text.parse().unwrap()).unwrap(), MemoryRemote::new());
+        for key in keys {
+            filter.insert(&key, &mut remote).unwrap();
+        }
+        filter
+    };
+    let bytes = |filter: &AnyFilter| filter.to_bytes(&WriteOptions::new()).unwrap();
+    for name in built() {
+        let small = format!("{name}:capacity=200,seed=7,rate=1/50");
+        let mut left = of(&small, 0..100);
+        let before = bytes(&left);
+        let stranger = of(if name == "bloom" { "bins:capacity=9" } else { "bloom:capacity=9" }, 0..5);
+        assert_eq!(left.merge(&stranger), Err(MergeError::Unsupported), "{name}");
+        let right = of(&small, 50..150);
+        if !["quotient", "bins", "bloom", "blocked-bloom"].contains(&name) {
+            assert_eq!(left.merge(&right), Err(MergeError::Unsupported), "{name}");
+            assert_eq!(bytes(&left), before, "{name}");
+            continue;
+        }
+        let seeded = of(&small.replace("seed=7", "seed=8"), 0..5);
+        assert_eq!(left.merge(&seeded), Err(MergeError::HashMismatch), "{name}");
+        let larger = of(&small.replace("=200", "=2000"), 0..5);
+        assert!(matches!(left.merge(&larger), Err(MergeError::ShapeMismatch { .. })), "{name}");
+        let many = of(&small, 200..400);
+        assert!(matches!(left.merge(&many), Err(MergeError::Full { capacity: 200, .. })), "{name}");
+        assert_eq!(bytes(&left), before, "{name}");
+        left.merge(&right).unwrap();
+        assert!((0..150_u64).all(|key| left.contains(&key)) && left.verify().is_ok(), "{name}");
+        assert_eq!(bytes(&right), bytes(&of(&small, 50..150)), "{name}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::roster::roster;
 use crate::{
     Adaptation, Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter,
     BuildError, Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher,
-    MergeError, PartialKeyCuckooFilter, QuotientFilter, RemovalDisabled, Remove, SwappingFilter,
+    Merge, MergeError, PartialKeyCuckooFilter, QuotientFilter, RemovalDisabled, Remove, SwappingFilter,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 
@@ -93,6 +93,13 @@ impl<F> Abilities<F> {
         Self { remove: Some(F::remove), ..self }
     }
 
+    fn and_merge(self) -> Self
+    where
+        F: Merge,
+    {
+        Self { merge: Some(F::merge), ..self }
+    }
+
     fn and_runs(self) -> Self
     where
         F: HasRuns,
@@ -106,17 +113,6 @@ impl<H: KeyHasher> Abilities<WhitelistFilter<H>> {
         Self { adapt: Some(|filter, key| filter.adapt(key).unwrap_or(Adaptation::Unfixable)), ..self }
     }
 }
-
-macro_rules! and_merge {
-    ($($filter:ident),*) => {$(
-        impl<H: KeyHasher> Abilities<$filter<H>> {
-            fn and_merge(self) -> Self {
-                Self { merge: Some($filter::merge), ..self }
-            }
-        }
-    )*};
-}
-and_merge!(QuotientFilter, BinFilter, BloomFilter, BlockedBloomFilter);
 
 /// Adds abilities, one after the other.
 macro_rules! with {
@@ -195,11 +191,11 @@ macro_rules! rows {
         { $($option:ident)* };)*) => {
         $(configured!($way, $kind, $filter $(<$($argument),*>)?, { $($option)* });)*
 
-        /// Calls the visitor with the type of the filters of this kind, and what they can do. `None` for [`Kind::Sharded`], whose
-        /// parts are of any other kind.
+        /// Calls the visitor with the type of the filters of this kind, and what they can do. `None` for
+        /// [`Kind::Sharded`], whose parts are of any other kind.
         ///
-        /// This is for code that has to be compiled for each filter, such as a loop that is measured. What a call for each
-        /// operation does not hurt is better off with an [`AnyFilter`](super::AnyFilter).
+        /// This is for code that has to be compiled for each filter, such as a loop that is measured. What a call for
+        /// each operation does not hurt is better off with an [`AnyFilter`](super::AnyFilter).
         ///
         /// ```
         /// use besom::any::{Abilities, Config, Configured, Visit, visit};

@@ -5,8 +5,8 @@ use std::slice::Chunks;
 use super::line::Fingerprint;
 use super::table::{Place, STEP, Table};
 
-/// How many steps the fetching is ahead of the work. With [`STEP`] keys in each, enough to cover the latency of a miss, few
-/// enough for the processor's fill buffers.
+/// How many steps the fetching is ahead of the work. With [`STEP`] keys in each, enough to cover the latency of a miss,
+/// few enough for the processor's fill buffers.
 const DISTANCE: usize = 4;
 
 /// Buffers for those under way and the one that is worked on; a power of two.
@@ -56,8 +56,8 @@ impl<'k, K, P: Fn(&Table, &K) -> Place> Ahead<'k, K, P> {
     }
 }
 
-/// The queries of a batch that need the second level. They are asked at its end: a branch for each would be mispredicted,
-/// and would hold up the lines that are on their way.
+/// The queries of a batch that need the second level. They are asked at its end: a branch for each would be
+/// mispredicted, and would hold up the lines that are on their way.
 pub(crate) struct Doubts {
     /// The numbers of the queries, as far as there are any, and one that may turn out to be none.
     noted: [u16; Self::MOST + 1],

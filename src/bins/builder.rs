@@ -57,6 +57,10 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
     ///
+    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask
+    /// their remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest
+    /// size from the beginning, so it must be told that size.
+    ///
     /// ```
     /// use besom::{BinFilter, Filter, Insert};
     ///
@@ -72,7 +76,7 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 
     /// The largest share of other keys that may be taken for stored ones when the filter is full; 1/256 unless
     /// given. Lines are cut in eleven ways, so the true rate can be as low as half of this;
-    /// [`BinFilter::false_positive_rate`] says what it is.
+    /// [`Filter::false_positive_rate`](crate::Filter::false_positive_rate) says what it is.
     ///
     /// Rates above 1/80 cost as much memory as that one: there a [`QuotientFilter`](crate::QuotientFilter) is smaller.
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -113,8 +117,8 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
 
     /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
     ///
-    /// Several times faster than inserting them one by one if the filter is larger than the processor's cache; with the feature
-    /// `rayon`, on all cores. Several threads take 8 bytes a key meanwhile, one thread takes none.
+    /// Several times faster than inserting them one by one if the filter is larger than the processor's cache; with the
+    /// feature `rayon`, on all cores. Several threads take 8 bytes a key meanwhile, one thread takes none.
     ///
     /// ```
     /// use besom::{BinFilter, Filter};
@@ -135,8 +139,8 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     }
 
     /// The memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a larger second level
-    /// in rare cases; growth does.
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a larger
+    /// second level in rare cases; growth does.
     ///
     /// # Errors
     ///

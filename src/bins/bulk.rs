@@ -4,11 +4,11 @@
 //!
 //! 1. Keys are scattered to buckets of neighbouring bins, whose lines fit into a core's cache.
 //! 2. A bucket is sorted by bin and class, by counting, and the few items of a class by their tags.
-//! 3. Its lines are written one after the other. Bins do not know of each other, so buckets are filled on all cores; what a bin
-//!    has no room for is put into the next level when all are filled.
+//! 3. Its lines are written one after the other. Bins do not know of each other, so buckets are filled on all cores;
+//!    what a bin has no room for is put into the next level when all are filled.
 //!
-//! Where they need not ([`fill_parts`]), insertion with lines fetched ahead is faster than sorting. Then keys are only scattered to a
-//! few parts of the table, for each core to insert its own.
+//! Where they need not ([`fill_parts`]), insertion with lines fetched ahead is faster than sorting. Then keys are only
+//! scattered to a few parts of the table, for each core to insert its own.
 
 use crate::bits::prefetch;
 use crate::scatter::{Hashed, Partition, scattered, sorted};
@@ -122,8 +122,8 @@ fn push_in_order(entries: &mut Vec<Entry>, entry: Entry) {
 
 /// Fills an empty table with the items of all numbers below `count`.
 ///
-/// `prepare` gets the items of every bucket by bin and class, may take some out, and makes something of them, on any core. `visit`
-/// gets what it made, in order, one after the other.
+/// `prepare` gets the items of every bucket by bin and class, may take some out, and makes something of them, on any
+/// core. `visit` gets what it made, in order, one after the other.
 pub(super) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
     mut table: Table,
     count: usize,

@@ -1,8 +1,9 @@
 //! The plain filter on bins.
 
+use crate::filter::collision_rate;
 use crate::{
     BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
-    KeyHasher, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
+    KeyHasher, Merge, MergeError, RemovalDisabled, Remove, Seed, Xxh3, parallel,
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -16,21 +17,21 @@ const PARALLEL_FROM: usize = 1 << 16;
 
 /// A filter on cache-line bins: the fastest of this crate, with removal, growth and merging.
 ///
-/// Every key belongs to one bin, which is one cache line; a query reads that line and, but for one in fifty at load 0.90,
-/// nothing else. What does not fit into a bin goes to a small second level, and comes back when there is
+/// Every key belongs to one bin, which is one cache line; a query reads that line and, but for one in fifty at
+/// load 0.90, nothing else. What does not fit into a bin goes to a small second level, and comes back when there is
 /// room again. It does not adapt, and needs no remote for that.
 ///
 /// **Multiset semantics**: a key inserted twice must be removed twice.
 ///
 /// # Space and rate
 ///
-/// At the default rate of 1/256 a bin has 49 slots, each with a tag of 8 bits, in 64 classes. With n keys in b bins a query
-/// takes another key for its own with probability
+/// At the default rate of 1/256 a bin has 49 slots, each with a tag of 8 bits, in 64 classes. With n keys in b bins a
+/// query takes another key for its own with probability
 ///
 /// ε = 1 − (1 − 1 / (b · classes · 2^tag bits))^n ≤ load · slots / (classes · 2^tag bits),
 ///
-/// which makes 1/372 at load 0.90. A key takes 10.45 bits / load, and the second level 0.5 bits more at load 0.90: 12.1 bits,
-/// or 11.8 at load 0.95.
+/// which makes 1/372 at load 0.90. A key takes 10.45 bits / load, and the second level 0.5 bits more at load 0.90: 12.1
+/// bits, or 11.8 at load 0.95.
 ///
 /// ```
 /// use besom::{BinFilter, Filter, Insert, Remove};
@@ -81,19 +82,19 @@ impl<H: KeyHasher> BinFilter<H> {
         self.table.count(self.place(self.hasher.digest_key(key)))
     }
 
-    /// The probability that another key is taken for a stored one, with the keys that are stored now.
+    /// The false-positive rate that is to be expected with so many keys. What is promised is that of a full filter:
+    /// [`false_positive_rate`](Filter::false_positive_rate).
     ///
     /// ```
-    /// use besom::BinFilter;
+    /// use besom::{BinFilter, Filter};
     ///
     /// let filter: BinFilter = (0..1000_u64).collect();
-    /// assert!((0.0..1.0 / 256.0).contains(&filter.false_positive_rate()));
+    /// assert!(filter.expected_rate(100) < filter.expected_rate(filter.len()));
+    /// assert_eq!(filter.expected_rate(filter.capacity()), filter.false_positive_rate());
     /// ```
     #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        let places = self.table.bins() as f64 * 2_f64.powi(self.table.shape().entry_bits() as i32);
-        // 1 − (1 − 1/places)^keys, without the loss of what is close to 1.
-        -(self.table.len as f64 * (-places.recip()).ln_1p()).exp_m1()
+    pub fn expected_rate(&self, keys: usize) -> f64 {
+        collision_rate(keys, self.table.bins(), self.table.shape().entry_bits())
     }
 
     /// How many keys are in the second level at present.
@@ -115,36 +116,6 @@ impl<H: KeyHasher> BinFilter<H> {
 
     fn full(&self) -> FullError {
         FullError { len: self.table.len, capacity: self.capacity }
-    }
-
-    /// Takes all keys of `other` in.
-    ///
-    /// Filters that have grown differently can be merged if they began with the same parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError`] if hash functions or shapes differ, or if the union does not fit; both are unchanged then.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        if self.hasher != other.hasher {
-            return Err(MergeError::HashMismatch);
-        }
-        self.check_shapes(other)?;
-        let needed = self.table.len + other.table.len;
-        let (mut left, mut right) = (Side::of(self), Side::of(other));
-        while left.table(self).bins() < right.table(other).bins() || needed > left.capacity {
-            if left.doublings == 0 {
-                return Err(MergeError::Full { needed, capacity: left.capacity });
-            }
-            left.double(self)?;
-        }
-        while right.table(other).bins() < left.table(self).bins() {
-            right.double(other)?;
-        }
-        let target = left.grown.as_mut().unwrap_or(&mut self.table);
-        let bytes = target.memory_bits() / 8;
-        target.absorb(right.table(other)).map_err(|Refused| MergeError::OutOfMemory { bytes })?;
-        left.settle(self);
-        Ok(())
     }
 
     /// Whether doubling makes the two filters alike.
@@ -284,6 +255,10 @@ impl<H: KeyHasher> Filter for BinFilter<H> {
         self.capacity
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.expected_rate(self.capacity)
+    }
+
     fn stats(&self) -> FilterStats {
         let (items, slots) = (self.table.len, self.table.bins() as usize * self.table.shape().slots as usize);
         let (load, bits) = (items as f64 / slots as f64, self.table.memory_bits());
@@ -306,8 +281,8 @@ impl<H: KeyHasher> Insert for BinFilter<H> {
         self.table.insert(self.table.place(digest)).map_err(|Refused| self.full())
     }
 
-    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several times faster
-    /// than inserting one by one.
+    /// Memory accesses of neighbouring keys overlap, so on tables beyond the processor's cache this is several times
+    /// faster than inserting one by one.
     fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
         let needed = self.table.len.saturating_add(keys.len());
         while self.capacity < needed && self.grow().is_ok() {}
@@ -341,8 +316,8 @@ impl<H: KeyHasher> Remove for BinFilter<H> {
     }
 }
 
-/// Equal if they hold the same fingerprints, in whichever order the keys came and went, under the same hash function, and
-/// have the same room left.
+/// Equal if they hold the same fingerprints, in whichever order the keys came and went, under the same hash function,
+/// and have the same room left.
 impl<H: KeyHasher> PartialEq for BinFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         (self.capacity, self.doublings) == (other.capacity, other.doublings)
@@ -351,10 +326,37 @@ impl<H: KeyHasher> PartialEq for BinFilter<H> {
     }
 }
 
+impl<H: KeyHasher> Merge for BinFilter<H> {
+    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows
+    /// as far as it must and was built for.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.hasher != other.hasher {
+            return Err(MergeError::HashMismatch);
+        }
+        self.check_shapes(other)?;
+        let needed = self.table.len + other.table.len;
+        let (mut left, mut right) = (Side::of(self), Side::of(other));
+        while left.table(self).bins() < right.table(other).bins() || needed > left.capacity {
+            if left.doublings == 0 {
+                return Err(MergeError::Full { needed, capacity: left.capacity });
+            }
+            left.double(self)?;
+        }
+        while right.table(other).bins() < left.table(self).bins() {
+            right.double(other)?;
+        }
+        let target = left.grown.as_mut().unwrap_or(&mut self.table);
+        let bytes = target.memory_bits() / 8;
+        target.absorb(right.table(other)).map_err(|Refused| MergeError::OutOfMemory { bytes })?;
+        left.settle(self);
+        Ok(())
+    }
+}
+
 /// Inserts all keys, whatever happens: since no key may be lost and this trait knows no errors, a filter at its
 /// capacity gives up bits of its tags to double, and when it has none to spare, sends what does not fit into the bins
-/// to the second level, which makes it slower and larger. Where that must not happen, [`insert`](Insert::insert) says when
-/// the filter is full.
+/// to the second level, which makes it slower and larger. Where that must not happen, [`insert`](Insert::insert) says
+/// when the filter is full.
 impl<K: Key, H: KeyHasher> Extend<K> for BinFilter<H> {
     fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
         crate::filter::extend(self, keys, Self::insert_anyway);

@@ -1,11 +1,12 @@
 //! What filters need that keep something beside the bins: flags in the lines, and the items of a bin in order.
 //!
-//! A line has a few spare bits. Each is the *flag* of some classes; it is set if an item of one of these classes, in the line or
-//! beyond it, has something kept elsewhere. So whoever finds an item and no flag has read one line and is done.
+//! A line has a few spare bits. Each is the *flag* of some classes; it is set if an item of one of these classes, in
+//! the line or beyond it, has something kept elsewhere. So whoever finds an item and no flag has read one line and is
+//! done.
 //!
-//! What is kept elsewhere is known by the item's *rank*: how many items of the bin, wherever they lie, come before it, by
-//! class and tag, and among equal ones by the order in which they came. A rank does not change when an item moves between the
-//! levels.
+//! What is kept elsewhere is known by the item's *rank*: how many items of the bin, wherever they lie, come before it,
+//! by class and tag, and among equal ones by the order in which they came. A rank does not change when an item moves
+//! between the levels.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -83,10 +84,11 @@ impl Table {
         unsafe { (self.operations.find_flagged)(self.line(place.bin), place.print) }
     }
 
-    /// Inserts an item if that concerns nothing but its line, which has room and no flags, if none is equal and `admit`,
-    /// which is asked at the last moment, agrees. Whether it was asked; if not, nothing has changed.
+    /// Inserts an item if that concerns nothing but its line, which has room and no flags, if none is equal and
+    /// `admit`, which is asked at the last moment, agrees. Whether it was asked; if not, nothing has changed.
     ///
-    /// Compiled into its caller. `None`, and nothing has happened, if there is no such version for layout and processor.
+    /// Compiled into its caller. `None`, and nothing has happened, if there is no such version for layout and
+    /// processor.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn insert_new_inlined(&mut self, place: Place, admit: impl FnOnce() -> bool) -> Option<bool> {
@@ -185,8 +187,8 @@ impl Table {
         self.next.contains(place.bin, self.entry(place))
     }
 
-    /// The ranks of the items of a place; where there is none, an empty range at the rank that it would have. What lies beyond the
-    /// line is looked at only if it must be.
+    /// The ranks of the items of a place; where there is none, an empty range at the rank that it would have. What lies
+    /// beyond the line is looked at only if it must be.
     pub(crate) fn ranks_of(&self, place: Place) -> Range<usize> {
         let (bin, entry, here) = (place.bin, self.entry(place), self.entries(place.bin));
         let mut start = here.partition_point(|&item| item < entry);
@@ -233,8 +235,8 @@ impl Table {
         }
     }
 
-    /// Inserts an item that is taken back unless the guard is [kept](Insertion::keep), be it because of an error or of a panic.
-    /// Fails only if the next level lacks memory; nothing changes then.
+    /// Inserts an item that is taken back unless the guard is [kept](Insertion::keep), be it because of an error or of
+    /// a panic. Fails only if the next level lacks memory; nothing changes then.
     pub(crate) fn insert_for_now(&mut self, place: Place) -> Result<Insertion<'_>, Refused> {
         self.insert(place)?;
         Ok(Insertion { table: self, place, kept: false })

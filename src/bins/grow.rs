@@ -8,11 +8,11 @@ use super::next::{Next, Refused};
 use super::table::Table;
 
 impl Table {
-    /// The table with twice as many bins and one digit of class and tag less, whose second level is made for so many keys. There
-    /// must be a cut for that.
+    /// The table with twice as many bins and one digit of class and tag less, whose second level is made for so many
+    /// keys. There must be a cut for that.
     ///
-    /// The first digit of the class becomes the last of the bin, and the first of the tag the last of the class: an item of bin b
-    /// goes to bin 2b or 2b + 1, and what is left of it keeps its order there.
+    /// The first digit of the class becomes the last of the bin, and the first of the tag the last of the class: an
+    /// item of bin b goes to bin 2b or 2b + 1, and what is left of it keeps its order there.
     pub(super) fn doubled(&self, keys: usize) -> Result<Self, BuildError> {
         let (bins, shape) = (2 * self.bins(), self.shape().after(1).unwrap_or(self.shape()));
         debug_assert_ne!(shape, self.shape(), "there is no digit to give up");
@@ -26,7 +26,8 @@ impl Table {
         Ok(doubled)
     }
 
-    /// Takes all items of a table of the same shape in. Fails only if the second level lacks memory; nothing changes then.
+    /// Takes all items of a table of the same shape in. Fails only if the second level lacks memory; nothing changes
+    /// then.
     pub(super) fn absorb(&mut self, other: &Self) -> Result<(), Refused> {
         for (taken, (bin, entry)) in other.items().enumerate() {
             if self.insert_entry(bin, entry).is_err() {

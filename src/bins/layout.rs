@@ -1,7 +1,7 @@
 //! How a line is cut into tags and metadata, and which cut meets a rate.
 //!
-//! A fingerprint is a bin, a class and a tag, the leading digits of one number. The more classes a line has, the fewer keys a query is compared
-//! with; the wider the tags, the fewer of them it takes for its own. Both cost room for slots:
+//! A fingerprint is a bin, a class and a tag, the leading digits of one number. The more classes a line has, the fewer
+//! keys a query is compared with; the wider the tags, the fewer of them it takes for its own. Both cost room for slots:
 //!
 //! ```text
 //! bit 0                         8·S·B           +S·P      (byte)                          512−C      512
@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Tags are B whole bytes, which are compared with one instruction for all slots, and P bits more, each of them in a
-//! *plane* with that bit of all slots, which costs two instructions. Of the digits behind the bin the class takes the first, then
-//! come the planes, then the bytes: so a table can double its bins and give up one digit, for which there is a narrower cut.
+//! *plane* with that bit of all slots, which costs two instructions. Of the digits behind the bin the class takes the
+//! first, then come the planes, then the bytes: so a table can double its bins and give up one digit, for which there
+//! is a narrower cut.
 
 use crate::BuildError;
 
@@ -45,8 +46,8 @@ pub(super) trait Layout: Copy + 'static {
     const BORDERS: u64 = (Self::FULL << 1).wrapping_sub(1);
     /// The bits between the borders and the classes, which say that items have something kept beside the bins.
     const SPARE: u32 = LINE_BITS - Self::CLASSES - 8 * Self::BORDERS_AT - (Self::SLOTS + 1);
-    /// The flag of each class, in the word that begins with the borders: one of the spare bits, which several classes share.
-    /// Nothing if there are no spare bits.
+    /// The flag of each class, in the word that begins with the borders: one of the spare bits, which several classes
+    /// share. Nothing if there are no spare bits.
     const FLAG_OF: [u64; 64] = {
         let mut flags = [0; 64];
         let mut class = 0;
@@ -112,8 +113,8 @@ pub(super) type MilliCut = Cut<40, 6, 1, 2>;
 /// Calls a macro with all cuts that are worth having, from the coarsest rate to the finest.
 ///
 /// Sixteen and 32 classes with tags of a byte serve 1/64 and 1/100 better than narrower tags would, which cannot be
-/// compared at once. From 64 classes on, tags get wider; each digit makes one more doubling possible. The last five are for
-/// the second level, whose items have up to [`GROUP_BITS`] bits more than those that overflow.
+/// compared at once. From 64 classes on, tags get wider; each digit makes one more doubling possible. The last five are
+/// for the second level, whose items have up to [`GROUP_BITS`] bits more than those that overflow.
 macro_rules! for_each_cut {
     ($then:ident) => {
         $then! {

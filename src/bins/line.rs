@@ -1,9 +1,10 @@
 //! One bin: an aligned line of tags and metadata.
 //!
 //! The items of a class stand side by side, a *run*; runs stand in the order of their classes from slot 0 on, without
-//! gaps, and the tags of a run ascend. Bit c of the *occupied* bits says that class c has a run. The *borders* say where runs
-//! begin and end: bit 0 is set, and bit j + 1 is if a run ends at slot j. So the run of a class lies between the k-th border
-//! and the next, where k is how many classes before it have one; the highest border is the number of items.
+//! gaps, and the tags of a run ascend. Bit c of the *occupied* bits says that class c has a run. The *borders* say
+//! where runs begin and end: bit 0 is set, and bit j + 1 is if a run ends at slot j. So the run of a class lies between
+//! the k-th border and the next, where k is how many classes before it have one; the highest border is the number of
+//! items.
 //!
 //! Slots that are not in use are 0: equal items make equal lines, in whichever order they came and went.
 
@@ -86,8 +87,8 @@ impl Run {
     }
 }
 
-/// What is known of an item after its line was read. Words rather than bits: three bits would be packed into one register
-/// and taken apart again on their way to where they are looked at.
+/// What is known of an item after its line was read. Words rather than bits: three bits would be packed into one
+/// register and taken apart again on their way to where they are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The slots that hold it, as bits.
@@ -198,8 +199,8 @@ impl Line {
 
     /// Writes everything but the bytes of the tags, and leaves the spare bits as they are.
     ///
-    /// From the bottom to the top, a word for each field: what a word has too much is overwritten by the next one. So nothing
-    /// is read in between, which would have to wait for what was written.
+    /// From the bottom to the top, a word for each field: what a word has too much is overwritten by the next one. So
+    /// nothing is read in between, which would have to wait for what was written.
     #[inline(always)]
     fn set_meta<L: Layout>(&mut self, meta: Meta) {
         let mut plane = 0;
@@ -248,7 +249,8 @@ impl Line {
         matches
     }
 
-    /// Whether the item is here; and whether its run ends with a full bin, so that items like it may be in the second level.
+    /// Whether the item is here; and whether its run ends with a full bin, so that items like it may be in the second
+    /// level.
     #[inline(always)]
     pub(super) fn find<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
         let run = self.run::<L, M>(machine, print.class::<L>());
@@ -311,8 +313,8 @@ impl Line {
         Some(self.squeeze_in::<L, M>(machine, print, self.meta::<L>(), |_| true))
     }
 
-    /// Inserts an item into a bin that has room and no flags, if none is equal and `admit`, which is asked at the last moment,
-    /// agrees. Whether it came so far that `admit` was asked; if not, nothing changes.
+    /// Inserts an item into a bin that has room and no flags, if none is equal and `admit`, which is asked at the last
+    /// moment, agrees. Whether it came so far that `admit` was asked; if not, nothing changes.
     #[inline(always)]
     pub(super) fn insert_new<L: Layout, M: Machine>(
         &mut self,
@@ -342,8 +344,8 @@ impl Line {
         self.squeeze_in::<L, M>(machine, print, meta, |_| true)
     }
 
-    /// Inserts an item between those that `meta` describes; what was in the last slot is dropped. `admit` learns whether no
-    /// item is equal, which is returned too, and may still prevent it.
+    /// Inserts an item between those that `meta` describes; what was in the last slot is dropped. `admit` learns
+    /// whether no item is equal, which is returned too, and may still prevent it.
     #[inline(always)]
     fn squeeze_in<L: Layout, M: Machine>(
         &mut self,
@@ -414,7 +416,8 @@ impl Line {
         true
     }
 
-    /// The smallest item of the same class that is not less than this one; and whether there may be others beyond the bin.
+    /// The smallest item of the same class that is not less than this one; and whether there may be others beyond the
+    /// bin.
     #[inline(always)]
     pub(super) fn ceiling<L: Layout, M: Machine>(
         &self,

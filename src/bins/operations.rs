@@ -15,8 +15,8 @@ use super::table::{Place, Table};
 
 /// The operations for one machine and one layout.
 ///
-/// They are unsafe to call on a processor that is not the machine, which [`choose`](Self::choose) sees to, and on a table
-/// of another layout they would do nonsense.
+/// They are unsafe to call on a processor that is not the machine, which [`choose`](Self::choose) sees to, and on a
+/// table of another layout they would do nonsense.
 pub(super) struct Operations {
     // SAFETY: of these and all that follow: to be called on this machine only.
     pub(super) contains: unsafe fn(&Table, &Line, Place) -> bool,

@@ -69,8 +69,8 @@ pub(super) fn shape(slots: u64, entry_bits: u64) -> Result<Shape, FormatError> {
 }
 
 impl Table {
-    /// Reads a first level of so many bins, one at least and [`MAX_BINS`](Self::MAX_BINS) at most, with `len` items in all
-    /// levels.
+    /// Reads a first level of so many bins, one at least and [`MAX_BINS`](Self::MAX_BINS) at most, with `len` items in
+    /// all levels.
     pub(crate) fn decode(
         decoder: &mut Decoder<'_>,
         bins: u64,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The width may be any number, and so may be how many slots there are. A bin that overflows sends several items, of
-//! neighbouring classes; so that they do not crowd one place, bins are *turned* by a distance that depends on the class.
+//! neighbouring classes; so that they do not crowd one place, bins are *turned* by a distance that depends on the
+//! class.
 
 use crate::bits::low_mask;
 use crate::quotient::{Geometry, Table};

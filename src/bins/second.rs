@@ -1,9 +1,10 @@
 //! The second level: what does not fit into its bin.
 //!
-//! A few of all keys are here, 2% at load 0.90, but an insertion into a nearly full filter comes here once in five times. So
-//! it has bins too: those of some neighbouring bins of the first level, a *group*, share one. An item's number in its group
-//! goes on top of its class and tag; all three are cut anew into a class and a tag of the second level's line, so nothing of
-//! it is lost: a removal finds the smallest item of a bin, and the second level can be made larger at any time.
+//! A few of all keys are here, 2% at load 0.90, but an insertion into a nearly full filter comes here once in five
+//! times. So it has bins too: those of some neighbouring bins of the first level, a *group*, share one. An item's
+//! number in its group goes on top of its class and tag; all three are cut anew into a class and a tag of the second
+//! level's line, so nothing of it is lost: a removal finds the smallest item of a bin, and the second level can be made
+//! larger at any time.
 //!
 //! ```text
 //! first level    bin                       | class | tag            |
@@ -11,9 +12,9 @@
 //!                bin                | class        | tag            |
 //! ```
 //!
-//! A bin that overflows sends several items, of neighbouring classes; so that they do not crowd one place, bins are *turned*
-//! by a distance that depends on the class. What does not fit here either goes to the [`Rest`]; when that gets too much, the
-//! second level takes more memory.
+//! A bin that overflows sends several items, of neighbouring classes; so that they do not crowd one place, bins
+//! are *turned* by a distance that depends on the class. What does not fit here either goes to the [`Rest`]; when that
+//! gets too much, the second level takes more memory.
 
 use crate::bits::low_mask;
 use crate::{BuildError, InvariantError, error::ensure};
@@ -216,8 +217,8 @@ pub(super) fn own_shape(bins: u64, shape: Shape, group: u64) -> (u64, Shape) {
     (bins.div_ceil(group), widths.into_iter().find_map(Shape::with_entry_bits).unwrap_or(shape))
 }
 
-/// How many items of a bin go to the second level on average, if a bin gets `mean` items and holds `slots`: the bins of a
-/// large table are Poisson distributed, and those of a small one vary less.
+/// How many items of a bin go to the second level on average, if a bin gets `mean` items and holds `slots`: the bins of
+/// a large table are Poisson distributed, and those of a small one vary less.
 fn expected_overflow(mean: f64, slots: u32) -> f64 {
     let mut probability = (-mean).exp();
     let mut expected = 0.0;

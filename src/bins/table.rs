@@ -1,7 +1,7 @@
 //! Bins, and the next level behind them: a multiset of (bin, class, tag).
 //!
-//! Of the items of a bin, the line holds the smallest by class and tag, as many as fit, and the next level the rest. So a
-//! query needs the next level only if its run ends with a full bin, and equal contents make equal bins, in whichever
+//! Of the items of a bin, the line holds the smallest by class and tag, as many as fit, and the next level the rest. So
+//! a query needs the next level only if its run ends with a full bin, and equal contents make equal bins, in whichever
 //! order they came and went. A removal from a full bin pulls the smallest item of the next level back.
 
 use crate::bits::{AlignedWords, Isa, prefetch};
@@ -49,7 +49,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place in a bin of a key whose number goes on with these digits behind the bin: first the class, then the tag.
+    /// The place in a bin of a key whose number goes on with these digits behind the bin: first the class, then the
+    /// tag.
     #[inline(always)]
     pub(crate) fn new(bin: u64, digits: u64) -> Self {
         Self { bin, print: Fingerprint(digits) }
@@ -151,8 +152,8 @@ impl Table {
 
     #[inline(always)]
     pub(super) fn lines(&self) -> &[Line] {
-        // SAFETY: there are 8 words for each bin, at least one bin, and the words are aligned to lines. A line is 64 bytes
-        // without padding, in which every value is allowed.
+        // SAFETY: there are 8 words for each bin, at least one bin, and the words are aligned to lines. A line is 64
+        // bytes without padding, in which every value is allowed.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bins as usize) }
     }
 
@@ -172,8 +173,8 @@ impl Table {
         &mut self.lines_mut()[bin as usize]
     }
 
-    /// Where a key belongs: the upper half of its digest times the number of bins is a fixed-point number, whose integer part
-    /// is the bin; class and tag are the first digits of the fraction.
+    /// Where a key belongs: the upper half of its digest times the number of bins is a fixed-point number, whose
+    /// integer part is the bin; class and tag are the first digits of the fraction.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
         let product = u128::from(digest.hi) * u128::from(self.bins);
@@ -345,8 +346,8 @@ impl Table {
         removed
     }
 
-    /// Moves the smallest item that a bin has in the next level into the line, where a slot has become free. Without this, a
-    /// bin that was full once would send ever more items away. None of them has a class below `from`.
+    /// Moves the smallest item that a bin has in the next level into the line, where a slot has become free. Without
+    /// this, a bin that was full once would send ever more items away. None of them has a class below `from`.
     fn pull_back<L: Layout, M: Machine>(&mut self, machine: M, bin: u64, from: u32) {
         if self.next.len() == 0 {
             return;
@@ -369,8 +370,9 @@ impl Table {
         self.next.len()
     }
 
-    /// While it is held, no level beyond the lines moves to more memory than it has: what was removed finds the room that it has
-    /// left, and cannot be refused, if all that was inserted since is removed first. Makes what room is due before.
+    /// While it is held, no level beyond the lines moves to more memory than it has: what was removed finds the room
+    /// that it has left, and cannot be refused, if all that was inserted since is removed first. Makes what room is due
+    /// before.
     pub(crate) fn hold(&mut self, held: bool) {
         self.next.hold(held);
     }

@@ -1,8 +1,8 @@
-//! The extensions of all items, by the bin and the rank of the item: see `flagged` for what a rank is. The broom filter keeps
-//! its adaptivity bits in them too.
+//! The extensions of all items, by the bin and the rank of the item: see `flagged` for what a rank is. The broom filter
+//! keeps its adaptivity bits in them too.
 //!
-//! A bin with extensions has a record in the side store, in the bits that they need. A record has 63 ranks at most. That
-//! is enough for all but one bin in five hundred at load 0.90; what the others have beyond lies in a map.
+//! A bin with extensions has a record in the side store, in the bits that they need. A record has 63 ranks at most.
+//! That is enough for all but one bin in five hundred at load 0.90; what the others have beyond lies in a map.
 
 use std::collections::BTreeMap;
 
@@ -141,8 +141,8 @@ impl Values {
         self.deep.extend(values[split..].iter().map(|&(rank, value)| ((bin, rank), value)));
     }
 
-    /// Writes the records as the side store has them, and three words for each of those beyond: bin, rank, number (in the order
-    /// '', 0, 1, 00, …).
+    /// Writes the records as the side store has them, and three words for each of those beyond: bin, rank, number (in
+    /// the order '', 0, 1, 00, …).
     pub(crate) fn encode(&self, bins: u64, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         self.side.encode(bins as usize, encoder)?;
         let numbers = |(&(bin, rank), &value): (&(u64, usize), &Extension)| {

@@ -166,7 +166,8 @@ impl Drop for AlignedWords {
             return;
         }
         if let Some(layout) = layout(self.len).filter(|layout| layout.size() > 0) {
-            // SAFETY: `words` is not shared, so it was allocated in `zeroed` with this very layout; it is not used again.
+            // SAFETY: `words` is not shared, so it was allocated in `zeroed` with this very layout; it is not used
+            // again.
             unsafe { dealloc(self.words.as_ptr().cast(), layout) }
         }
     }

@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 /// All versions give the same answers and keep the same bits; they differ in speed only. A process uses one of them:
 /// [`Isa::active`]. It is the best that the processor runs, unless another was asked for
 ///
-/// - by the environment variable `BESOM_ISA` (`portable`, `neon`, `avx2` or `avx512`), which is read once, when the first
-///   filter is built; or
+/// - by the environment variable `BESOM_ISA` (`portable`, `neon`, `avx2` or `avx512`), which is read once, when the
+///   first filter is built; or
 /// - by [`Isa::force`] before that.
 ///
 /// What the processor cannot run is never run. `BESOM_ISA` with a name that nobody knows, or of a version that the
-/// processor lacks, changes nothing; [`Isa::requested`] says what is wrong with it, for programs that would rather stop.
+/// processor lacks, changes nothing; [`Isa::requested`] says what is wrong with it, for programs that would rather
+/// stop.
 ///
 /// ```
 /// use besom::isa::Isa;

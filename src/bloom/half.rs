@@ -5,9 +5,9 @@
 //! key          one bit in each lane
 //! ```
 //!
-//! The upper half of the digest times the number of half lines is a fixed-point number. Its integer part is the half line. The
-//! first 32 digits behind it, times a factor for each lane, have the number of that lane's bit on top. So a query needs one
-//! half of the hash, and a few vector instructions for all lanes at once.
+//! The upper half of the digest times the number of half lines is a fixed-point number. Its integer part is the half
+//! line. The first 32 digits behind it, times a factor for each lane, have the number of that lane's bit on top. So a
+//! query needs one half of the hash, and a few vector instructions for all lanes at once.
 
 use crate::bits::{AlignedWords, Isa};
 
@@ -62,8 +62,8 @@ pub(super) fn contains(isa: Isa, words: &AlignedWords, place: Place) -> bool {
     let half = &words[place.first..place.first + WORDS];
     #[cfg(target_arch = "x86_64")]
     if isa >= Isa::Avx2 {
-        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2; and `half` has
-        // 32 bytes.
+        // SAFETY: `isa` comes from `Isa::active` (or, in tests, `Isa::available`), so the processor has AVX2; and
+        // `half` has 32 bytes.
         return unsafe { x86::contains(half.as_ptr(), place.digits) };
     }
     let _ = isa;
@@ -88,8 +88,8 @@ pub(super) fn insert(isa: Isa, words: &mut AlignedWords, place: Place) -> bool {
     unset != 0
 }
 
-/// The instructions themselves, which are inlined into callers that know nothing of AVX2; a function with a target feature would be
-/// called. Registers of 128 bits leave no state behind that would slow down code without AVX.
+/// The instructions themselves, which are inlined into callers that know nothing of AVX2; a function with a target
+/// feature would be called. Registers of 128 bits leave no state behind that would slow down code without AVX.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::asm;
@@ -102,7 +102,8 @@ mod x86 {
     #[inline(always)]
     pub(super) unsafe fn contains(half: *const u64, digits: u32) -> bool {
         let all: u8;
-        // SAFETY: the caller vouches for the instructions and the 32 bytes, which are read; so are 32 bytes of each constant.
+        // SAFETY: the caller vouches for the instructions and the 32 bytes, which are read; so are 32 bytes of each
+        // constant.
         unsafe {
             asm!(
                 "vmovd {low}, {digits:e}",

@@ -7,7 +7,8 @@
 //!
 //! A bit takes six bits of the digest, so eight probes take 48 of `lo`; the line is chosen by `hi`.
 //!
-//! At rates where the bits of a key fit into [half a line](super::half) without much loss, filters use that, which is twice as fast.
+//! At rates where the bits of a key fit into [half a line](super::half) without much loss, filters use that, which is
+//! twice as fast.
 
 use crate::Digest;
 use crate::bits::{AlignedWords, Isa};

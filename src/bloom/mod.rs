@@ -11,6 +11,7 @@ mod blocked;
 mod builder;
 mod half;
 mod line;
+mod merge;
 mod persist;
 mod plain;
 pub(crate) mod size;

@@ -55,6 +55,12 @@ impl BloomSize {
         Self { bits: keys * k / -(-fill).ln_1p(), probes }
     }
 
+    /// The rate of a filter of this size with so many keys.
+    pub(super) fn rate(bits: usize, probes: u32, keys: usize) -> f64 {
+        let k = f64::from(probes);
+        (-(-k * keys as f64 / bits as f64).exp_m1()).powf(k)
+    }
+
     /// The words that so many bits take. Saturates for absurd sizes, which the allocation then refuses.
     pub(super) fn words(&self) -> usize {
         (self.bits / 64.0).ceil().max(1.0) as usize
@@ -132,7 +138,7 @@ fn keys_per_line(probes: Probes, rate: f64) -> f64 {
 /// The false-positive rate of a blocked filter with `load` keys per line on average: the mean of the rates of
 /// lines with 0, 1, 2, … keys, weighted by Poisson's distribution. It is what makes a blocked filter larger
 /// than a classic one: lines that are fuller than the average err far more often than emptier ones make up for.
-fn blocked_rate(probes: Probes, load: f64) -> f64 {
+pub(super) fn blocked_rate(probes: Probes, load: f64) -> f64 {
     // Keys of the other half of the lanes, or of the line, do not meet the query.
     let load = if matches!(probes, Probes::Four | Probes::Half) { load / 2.0 } else { load };
     let last = (load + 12.0 * load.sqrt() + 30.0) as u32;
@@ -149,8 +155,8 @@ fn blocked_rate(probes: Probes, load: f64) -> f64 {
 
 /// The false-positive rate of a line with exactly `keys` keys (in the half of the lanes that is asked about).
 ///
-/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64, or 31/32 in half
-/// a line. With two probes per lane, the two bits of the query coincide once in 64 times.
+/// Lanes are independent of each other, and a bit of a lane is missed by one probe with probability 63/64, or 31/32 in
+/// half a line. With two probes per lane, the two bits of the query coincide once in 64 times.
 fn line_rate(probes: Probes, keys: f64) -> f64 {
     let unset = |bits: f64, balls: f64| ((64.0 - bits) / 64.0).powf(balls);
     match probes {

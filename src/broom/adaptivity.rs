@@ -27,8 +27,8 @@ const SIZE: usize = 2;
 /// of operations comes near it: while ghosts gather in one block, the frontier passes it.
 const MAX_WITH_GHOSTS: usize = 60_000;
 
-/// The number of a ghost in its block: of which of its quotients or classes it is, which stratum of that, and whether its
-/// function is an odd one.
+/// The number of a ghost in its block: of which of its quotients or classes it is, which stratum of that, and whether
+/// its function is an odd one.
 pub(super) fn ghost_number(home: u32, stratum: u64, function: u64) -> u32 {
     (home << STRATUM_BITS | stratum as u32) << 1 | (function & 1) as u32
 }
@@ -140,7 +140,8 @@ impl Adaptivity {
         self.in_use.get(block / GROUP).is_none_or(|in_use| in_use >> (block % GROUP) & 1 == 0)
     }
 
-    /// A bit for each [`MARKED`] slots of a block: whether one of them has a string. The first one is set for ghosts too.
+    /// A bit for each [`MARKED`] slots of a block: whether one of them has a string. The first one is set for ghosts
+    /// too.
     pub(super) fn marks(&self, block: usize) -> u64 {
         let Entries { strings, ghosts } = Entries::decode(self.code(block));
         strings.iter().fold(u64::from(!ghosts.is_empty()), |marks, string| marks | 1 << (string.0 / MARKED))
@@ -260,8 +261,8 @@ impl Adaptivity {
         carried
     }
 
-    /// How many of its adaptivity bits a newcomer must take: those of every ghost of its home that agrees with it, whatever the
-    /// stratum and the function, and what tells it from the others.
+    /// How many of its adaptivity bits a newcomer must take: those of every ghost of its home that agrees with it,
+    /// whatever the stratum and the function, and what tells it from the others.
     pub(super) fn ghost_length(&self, block: usize, home: u32, bits: BitString) -> u32 {
         let ghosts = entries::ghosts(self.code(block)).filter(|ghost| home_of(ghost.0) == home);
         ghosts.map(|(_, ghost)| (ghost.common(bits) + 1).min(ghost.len())).max().unwrap_or(0)

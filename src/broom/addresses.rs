@@ -4,14 +4,14 @@
 //! address = (class · columns + column) · 2 + parity of the function
 //! ```
 //!
-//! So the keys of a quotient, of either function, are one range of two addresses, and the steps that the frontier makes one
-//! after the other read ranges that follow each other: one read serves many steps.
+//! So the keys of a quotient, of either function, are one range of two addresses, and the steps that the frontier makes
+//! one after the other read ranges that follow each other: one read serves many steps.
 //!
-//! A key has one address at a time. When it is carried, that changes. A pair that is not at its key's present address is
-//! *debris*: what a group that failed has left. Whoever reads a range passes over it.
+//! A key has one address at a time. When it is carried, that changes. A pair that is not at its key's present address
+//! is *debris*: what a group that failed has left. Whoever reads a range passes over it.
 //!
-//! All addresses of a filter are in one of two *halves*. A growth writes those of the larger filter to the other half, so that
-//! neither filter's pairs are ever taken for the other's.
+//! All addresses of a filter are in one of two *halves*. A growth writes those of the larger filter to the other half,
+//! so that neither filter's pairs are ever taken for the other's.
 
 use std::ops::RangeInclusive;
 

@@ -1,9 +1,10 @@
 //! The back yard: whole hashes of the few keys that the primary table cannot take (section 5.4 of the paper).
 //!
-//! A quotient has two buckets of eight places, one cache line each, and a key of it goes to the emptier one. There are so many
-//! that under churn three places in five are in use, and then hardly ever both buckets of a key are full. Should they be,
-//! and more than half of all places are in use, the back yard becomes half as large again; else the key goes to a heap
-//! beside the buckets. That is for hash functions under which many keys have one hash: no number of buckets would help them.
+//! A quotient has two buckets of eight places, one cache line each, and a key of it goes to the emptier one. There are
+//! so many that under churn three places in five are in use, and then hardly ever both buckets of a key are full.
+//! Should they be, and more than half of all places are in use, the back yard becomes half as large again; else the key
+//! goes to a heap beside the buckets. That is for hash functions under which many keys have one hash: no number of
+//! buckets would help them.
 //!
 //! A place holds what says which key it is, and which quotient. The buckets follow from the quotient, so eight bits of
 //! it are left to be stored, and one for which of the two buckets this is:
@@ -218,8 +219,8 @@ impl BackYard {
         Some(YardPlace(bucket * PLACES + place))
     }
 
-    /// A free place for a key of this quotient, and the memory for it. Where the back yard had to grow for it, all places
-    /// have other numbers than before: the back yard as it was is returned too.
+    /// A free place for a key of this quotient, and the memory for it. Where the back yard had to grow for it, all
+    /// places have other numbers than before: the back yard as it was is returned too.
     pub(super) fn make_room(&mut self, quotient: u64) -> Result<(YardPlace, Option<Self>), BuildError> {
         let mut outgrown = None;
         loop {

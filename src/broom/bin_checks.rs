@@ -23,8 +23,8 @@ impl BroomBins {
         strings
     }
 
-    /// Fingerprints of a bin are free of prefixes, its strings belong to some of them, and its flags are right. Returns the length of
-    /// its strings.
+    /// Fingerprints of a bin are free of prefixes, its strings belong to some of them, and its flags are right. Returns
+    /// the length of its strings.
     pub(super) fn verify_bin(&self, bin: u64) -> Result<usize, InvariantError> {
         let (items, strings) = (self.table.items_of(bin), self.strings.of_bin(bin));
         let last = strings.last().map_or(0, |&(rank, _)| rank + 1);

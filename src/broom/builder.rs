@@ -78,8 +78,12 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// Lets a full filter double instead of refusing keys. It meets the requested rate all the way. Doubling reads every
-    /// key from the remote and writes all of them anew: it is the one operation that is not pauseless.
+    /// Lets a full filter double instead of refusing keys, as often as it takes, at the same rate and the same bits per
+    /// key. Doubling reads every key from the remote and writes all of them again: it is the one operation that is not
+    /// pauseless.
+    ///
+    /// Plain filters have [`growable_to`](crate::BinFilterBuilder::growable_to), with a limit, instead: without a
+    /// remote to ask for more of a key's hash, they have to keep the bits for their largest size from the beginning.
     pub fn growable(mut self) -> Self {
         self.growable = true;
         self
@@ -92,21 +96,22 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
         self
     }
 
-    /// The share of the slots in use when the filter is full, 0.95 at most (on bins 0.99); 0.90 unless given. The more, the
-    /// more keys find no place in the primary table: one in 100 at 0.90, one in 40 at 0.95; on bins one in 50, and one in 28.
+    /// The share of the slots in use when the filter is full, 0.95 at most (on bins 0.99); 0.90 unless given. The more,
+    /// the more keys find no place in the primary table: one in 100 at 0.90, one in 40 at 0.95; on bins one in 50, and
+    /// one in 28.
     pub fn max_load(mut self, load: f64) -> Self {
         self.load = load;
         self
     }
 
-    /// How many adaptivity bits per key, those of removed keys included, the filter may have before it reclaims any; 0.25
-    /// unless given. A repair takes two of them on average, and log2(1/rate) more, so that no two queries are known to hit one key.
-    /// Within the budget no repair is ever forgotten; beyond, with each new one the repairs of the next few keys are (12 at the default
-    /// rate).
+    /// How many adaptivity bits per key, those of removed keys included, the filter may have before it reclaims
+    /// any; 0.25 unless given. A repair takes two of them on average, and log2(1/rate) more, so that no two queries are
+    /// known to hit one key. Within the budget no repair is ever forgotten; beyond, with each new one the repairs of
+    /// the next few keys are (12 at the default rate).
     ///
-    /// With more than 2 the filter remembers longer, and so does an adversary, who has longer to find two queries that hit one key.
-    /// At 8 bits a key, with thirty times the look-ups that it takes without the further bits, queries chosen that way were false
-    /// positives at 0 to 0.5 times the rate (`broom::tests::attacks`).
+    /// With more than 2 the filter remembers longer, and so does an adversary, who has longer to find two queries that
+    /// hit one key. At 8 bits a key, with thirty times the look-ups that it takes without the further bits, queries
+    /// chosen that way were false positives at 0 to 0.5 times the rate (`broom::tests::attacks`).
     ///
     /// ```
     /// use besom::BroomFilter;
@@ -121,8 +126,8 @@ impl<H: KeyHasher> BroomFilterBuilder<H> {
     }
 
     /// What the filter stands on. Unless given, bins for 10,000 keys and more at rates from 1/80 to 2^-16, as for
-    /// [extension filters](crate::ExtensionFilterBuilder::table), and the quotient table for all others. Bins are faster, above all for insertions;
-    /// rates above 1/170 cost as much as that one there, and loads go up to 0.99.
+    /// [extension filters](crate::ExtensionFilterBuilder::table), and the quotient table for all others. Bins are
+    /// faster, above all for insertions; rates above 1/170 cost as much as that one there, and loads go up to 0.99.
     ///
     /// ```
     /// use besom::{BroomFilter, Filter, Table};

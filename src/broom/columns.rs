@@ -1,7 +1,7 @@
 //! How a hash is cut on each of the tables, and in which order the frontier walks.
 //!
-//! A number of 64 bits, the upper half of a digest under one of the functions, times the columns of a table is a fixed-point
-//! number. Its digits from the left are
+//! A number of 64 bits, the upper half of a digest under one of the functions, times the columns of a table is a
+//! fixed-point number. Its digits from the left are
 //!
 //! ```text
 //! on bins       | column: the bin | class | tag       | stratum: 2 bits | adaptivity bits, as many as they are
@@ -9,14 +9,15 @@
 //!               '------ quotient --------'
 //! ```
 //!
-//! All of them come from the function's own product, so nothing of where a key lies, and of whom it meets there, outlives the
-//! function. None of them is cut from the lowest digits, since those of a product depend on the lowest digits of the digest
-//! under every function.
+//! All of them come from the function's own product, so nothing of where a key lies, and of whom it meets there,
+//! outlives the function. None of them is cut from the lowest digits, since those of a product depend on the lowest
+//! digits of the digest under every function.
 //!
-//! The frontier walks all strata, in each of them all classes, and in each of those all columns. So it takes a quarter of the
-//! old keys out of each quotient, then the next quarter: whatever part of a phase is done, old and new keys together are
-//! spread evenly. With the share f of a stratum passed, of R, a query finds 1 + (f − f²)/R² times the keys that it
-//! should on average: 1.016 at most. A query that is known to be of a quotient ahead of the frontier finds 1 + f/R.
+//! The frontier walks all strata, in each of them all classes, and in each of those all columns. So it takes a quarter
+//! of the old keys out of each quotient, then the next quarter: whatever part of a phase is done, old and new keys
+//! together are spread evenly. With the share f of a stratum passed, of R, a query finds 1 + (f − f²)/R² times the keys
+//! that it should on average: 1.016 at most. A query that is known to be of a quotient ahead of the frontier finds 1 +
+//! f/R.
 
 use crate::bins;
 use crate::quotient::{self, Place};
@@ -27,8 +28,8 @@ pub(super) const STRATA: u64 = 4;
 /// The bits of a stratum.
 pub(super) const STRATUM_BITS: u32 = STRATA.ilog2();
 
-/// By how much queries that were false positives once are more frequently so again at most, wherever the frontier is: the
-/// mean square of the densities above over their mean. Rates are planned with it.
+/// By how much queries that were false positives once are more frequently so again at most, wherever the frontier is:
+/// the mean square of the densities above over their mean. Rates are planned with it.
 pub(super) const CROWDING: f64 = 1.0 + 1.0 / 32.0;
 
 /// The lowest digits of a product that nothing is cut from.
@@ -169,8 +170,8 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    /// So many bins with 2^`class_bits` classes and tags of `tag_bits`: all that a line wants but in tests, which want many
-    /// equal ones.
+    /// So many bins with 2^`class_bits` classes and tags of `tag_bits`: all that a line wants but in tests, which want
+    /// many equal ones.
     pub(super) fn new(bins: u64, class_bits: u32, tag_bits: u32) -> Self {
         Self { bins, class_bits, tag_bits }
     }

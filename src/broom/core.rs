@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote};
+use crate::filter::{Adaptation, Adaptive, Filter, FilterStats, clear_remote, collision_rate};
 use crate::{
     AdaptiveError, Authority, BuildError, Change, Digest, FullError, Growable, InvariantError, Key,
     KeyHasher, Remote, Settled,
@@ -10,9 +10,9 @@ use crate::{
 
 use super::addresses;
 use super::builder::Blueprint;
-use super::columns::Columns;
+use super::columns::{CROWDING, Columns};
 use super::filter::BroomLevels;
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, Remainders};
 use super::lists::Outcome;
 use super::local::Local;
 use super::table::{BroomTable, Levels, NoMemory, PlaceOn};
@@ -109,8 +109,8 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         self.insert_anywhere(key, digest, remote)
     }
 
-    /// [`insert_in_place`](Self::insert_in_place) where no version for the processor is compiled into it. Apart from it, or the
-    /// closure there would have to lie in memory.
+    /// [`insert_in_place`](Self::insert_in_place) where no version for the processor is compiled into it. Apart from
+    /// it, or the closure there would have to lie in memory.
     #[inline(never)]
     fn insert_by_pointer<R: Remote>(
         &mut self,
@@ -160,8 +160,8 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         self.insert_in_place(key, remote)
     }
 
-    /// An insertion of a key that needs adaptivity bits, or that a stored fingerprint is a prefix of: the key itself, or a
-    /// collision.
+    /// An insertion of a key that needs adaptivity bits, or that a stored fingerprint is a prefix of: the key itself,
+    /// or a collision.
     fn insert_in_steps<R: Remote>(
         &mut self,
         key: &[u8],
@@ -187,8 +187,8 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     }
 }
 
-/// The digest of a key that was hashed before. Out of line, or the compiler would find that both are one, and compute the half
-/// that nearly no query needs.
+/// The digest of a key that was hashed before. Out of line, or the compiler would find that both are one, and compute
+/// the half that nearly no query needs.
 #[cold]
 #[inline(never)]
 fn digest_again<H: KeyHasher, K: Key + ?Sized>(hasher: &H, key: &K) -> Digest {
@@ -246,6 +246,12 @@ impl<G: BroomTable, H: KeyHasher> Filter for Core<G, H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let Remainders { table_bits, rest_bits } = G::remainders(self.blueprint.cut);
+        let quotients = self.local.functions.columns().quotients();
+        (CROWDING * collision_rate(self.capacity, quotients, table_bits + rest_bits)).min(1.0)
     }
 
     fn stats(&self) -> FilterStats {
@@ -361,8 +367,8 @@ impl<G: BroomTable, H: KeyHasher> Adaptive for Core<G, H> {
         self.local.verify_remote(remote)
     }
 
-    /// Pairs that are not at their keys' addresses move there. Whoever drives a filter that moves keys settles all addresses of
-    /// the group that failed.
+    /// Pairs that are not at their keys' addresses move there. Whoever drives a filter that moves keys settles all
+    /// addresses of the group that failed.
     fn settle<R: Remote>(
         &mut self,
         addresses: RangeInclusive<u64>,

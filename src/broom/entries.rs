@@ -1,4 +1,5 @@
-//! What a block has beside its slots: the strings of adaptivity bits that are not empty, and the ghosts of its quotients.
+//! What a block has beside its slots: the strings of adaptivity bits that are not empty, and the ghosts of its
+//! quotients.
 //!
 //! Nearly all blocks have none, and most of the others very few: one or two strings when a filter was filled, about ten
 //! strings and ghosts after a long time under churn. So they are a list, written bit by bit, of what there is:
@@ -9,13 +10,13 @@
 //! string:  slots since the last one | bits            ghost:  numbers since the last one | bits
 //! ```
 //!
-//! A distance d is written as d / 2^k zeros, a one, and the k lower bits (Rice); and so is the length of a string, less one, before its
-//! bits. The number of a ghost tells its quotient in the block, its stratum and
+//! A distance d is written as d / 2^k zeros, a one, and the k lower bits (Rice); and so is the length of a string, less
+//! one, before its bits. The number of a ghost tells its quotient in the block, its stratum and
 //! the parity of its function.
 //!
 //! The paper packs the strings of all slots, the empty ones too, and compares a query with all of them at once
-//! (Lemma 29). That takes three bits of memory for every key as soon as each block has a string, and a query seldom needs
-//! more than one string: that of the one slot whose remainder matched.
+//! (Lemma 29). That takes three bits of memory for every key as soon as each block has a string, and a query seldom
+//! needs more than one string: that of the one slot whose remainder matched.
 
 use crate::bits::{BitString, low_mask};
 

@@ -21,15 +21,16 @@ use super::persist;
 ///
 /// Every query for a key that is not stored is a false positive with probability at most ε, whatever was asked
 /// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
-/// that. `docs/threat-model.md` says exactly what is promised to whom, and how it is known. No repair is ever forgotten before the hash function that it was made under is given up, and none at all within
-/// the [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
+/// that. `docs/threat-model.md` says exactly what is promised to whom, and how it is known. No repair is ever forgotten
+/// before the hash function that it was made under is given up, and none at all within the
+/// [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
 /// See the [module](crate::broom) for how it works.
 ///
 /// **Which hash.** The promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
-/// made for that, with a seed that nobody knows: take it if the adversary chooses keys. The default, [`Xxh3`], is fast and
-/// keyed but no pseudo-random function: under it the rate holds for all keys that were not made for this hash, in whatever
-/// order they are asked. A filter that is built anew takes the hash functions of its seed from the first one on: give it a fresh seed,
-/// or load its last snapshot, or what was learned of its predecessor is true again.
+/// made for that, with a seed that nobody knows: take it if the adversary chooses keys. The default, [`Xxh3`], is fast
+/// and keyed but no pseudo-random function: under it the rate holds for all keys that were not made for this hash, in
+/// whatever order they are asked. A filter that is built anew takes the hash functions of its seed from the first one
+/// on: give it a fresh seed, or load its last snapshot, or what was learned of its predecessor is true again.
 ///
 /// **Costs.** `contains` reads one cache line, nearly always, and never the remote. Reads and writes of the remote:
 ///
@@ -39,11 +40,12 @@ use super::persist;
 /// | `remove` | 1 | 1 |
 /// | `adapt` | 1; beyond the budget one of 128 addresses more, for the keys that it carries to a fresh hash function | 1 |
 ///
-/// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what is stored.
+/// A read is a range of addresses: those of a quotient are two that follow each other. What is read is paired with what
+/// is stored.
 ///
-/// It is built on one of two [tables](BroomTable). What it promises is the same on both, but for speed and space. The builder chooses
-/// [bins](Table::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables otherwise, unless
-/// [told](BroomFilterBuilder::table).
+/// It is built on one of two [tables](crate::Table). What it promises is the same on both, but for speed and space. The
+/// builder chooses [bins](Table::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables
+/// otherwise, unless [told](BroomFilterBuilder::table).
 ///
 /// Space at the default rate of 1/256, load 0.90 and default budget: at most 13.2 bits per key when filled, and at most
 /// 14.5 under endless churn with repairs, for 20,000 keys or more (`broom::tests::churn` asserts both).
@@ -141,15 +143,19 @@ impl<H: KeyHasher> BroomFilter<H> {
         }
     }
 
-    /// Where the keys are. On quotient tables all of it is counted as it happens, so asking costs nothing; on bins it walks the
-    /// lines.
+    /// Where the keys are. On quotient tables all of it is counted as it happens, so asking costs nothing; on bins it
+    /// walks the lines.
     pub fn levels(&self) -> BroomLevels {
         on_table!(&self.on, filter => filter.levels())
     }
 
     /// Takes all keys of `other` in; a key that both have is stored once. `other` and its remote stay as they are.
     ///
-    /// Reads all keys of both remotes and writes all keys to `remote` anew, in groups of a few hundred. The hash
+    /// This is not the method of [`Merge`](crate::Merge), because fingerprints are not enough: each filter made its own
+    /// distinct, and the union needs the keys to do so again. They come from the remotes, so the two filters may differ
+    /// in seed, hash function, rate and table. As everywhere, the filter's own remote comes last.
+    ///
+    /// Reads all keys of both remotes and writes all keys to `remote` again, in groups of a few hundred. The hash
     /// functions start afresh, so earlier repairs are forgotten, as if every hash function had timed out. A growable
     /// filter grows as far as it must.
     ///
@@ -166,24 +172,24 @@ impl<H: KeyHasher> BroomFilter<H> {
     /// let [mut left_remote, mut right_remote] = [MemoryRemote::new(), MemoryRemote::new()];
     /// left.insert("a", &mut left_remote)?;
     /// right.insert("b", &mut right_remote)?;
-    /// left.merge(&mut left_remote, &right, &mut right_remote)?;
+    /// left.merge(&right, &mut right_remote, &mut left_remote)?;
     /// assert!(left.contains("a") && left.contains("b") && left_remote.len() == 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn merge<G: KeyHasher, R: Remote>(
         &mut self,
-        remote: &mut R,
         other: &BroomFilter<G>,
         other_remote: &mut R,
+        remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         on_table!(&mut self.on, filter => {
-            on_table!(&other.on, other => filter.merge(remote, other, other_remote))
+            on_table!(&other.on, other => filter.merge(other, other_remote, remote))
         })
     }
 }
 
-/// Filters are equal if they have the same table, parameters and hash functions, and hold the same fingerprints, on the same
-/// levels, and ghosts. What they have counted, and where their lists lie in the remote, does not matter.
+/// Filters are equal if they have the same table, parameters and hash functions, and hold the same fingerprints, on the
+/// same levels, and ghosts. What they have counted, and where their lists lie in the remote, does not matter.
 impl<H: KeyHasher> PartialEq for BroomFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         match (&self.on, &other.on) {
@@ -251,6 +257,11 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
     fn capacity(&self) -> usize {
         on_table!(&self.on, filter => filter.capacity())
+    }
+
+    /// The sustained rate, which holds against adversaries too, wherever the frontier is.
+    fn false_positive_rate(&self) -> f64 {
+        on_table!(&self.on, filter => filter.false_positive_rate())
     }
 
     fn stats(&self) -> FilterStats {
@@ -325,9 +336,10 @@ impl<H: KeyHasher> Growable for BroomFilter<H> {
     /// Every key goes to hash functions that were never used, so a repaired false positive is a stranger to all of
     /// them.
     ///
-    /// Reads every key once and writes it once at its new address, in groups of a few hundred, then removes the old pairs. If the
-    /// remote fails in between, pairs stay behind that are not at their keys' addresses; every read passes over them, and the
-    /// next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes them.
+    /// Reads every key once and writes it once at its new address, in groups of a few hundred, then removes the old
+    /// pairs. If the remote fails in between, pairs stay behind that are not at their keys' addresses; every read
+    /// passes over them, and the next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes
+    /// them.
     fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         on_table!(&mut self.on, filter => filter.grow(remote))
     }

@@ -3,19 +3,20 @@
 //!
 //! The paper lets the frontier walk the keys in any fixed order that the remote can walk, and says that a key
 //! has been carried if it is not greater than the frontier. Here the order is that of the strata, classes and
-//! [columns](super::columns) **under the function that is being left**. So each of its steps concerns one address of the remote, which
-//! it comes to four times in a phase, and steps that follow each other concern [addresses](super::addresses) that do; and on which side of the frontier a key is follows from its hash, so a query knows it
-//! without asking anybody.
+//! [columns](super::columns) **under the function that is being left**. So each of its steps concerns one address of
+//! the remote, which it comes to four times in a phase, and steps that follow each other concern
+//! [addresses](super::addresses) that do; and on which side of the frontier a key is follows from its hash, so a query
+//! knows it without asking anybody.
 //!
-//! An address may have keys of both functions. When the frontier comes to it, the keys found there whose *old* quotient and
-//! stratum it is at are carried; the others stay. Keys of either function share the runs, and Invariant 7 is about the strings,
-//! whichever function made them.
+//! An address may have keys of both functions. When the frontier comes to it, the keys found there whose *old* quotient
+//! and stratum it is at are carried; the others stay. Keys of either function share the runs, and Invariant 7 is about
+//! the strings, whichever function made them.
 //!
-//! **When it moves.** A carried key forgets its repairs. So nothing is carried as long as there are no more adaptivity bits than
-//! the filter's budget, and up to there a broom filter remembers everything, as an extension filter does. Beyond, every
-//! operation that adds bits carries two keys more than these are. (The paper asks for more than 2.) A repair adds E + 2 bits on
-//! average. So while a phase of n / (E + 4) repairs passes, in which all bits go that were there before, fewer than n come, of
-//! which half are gone again on average: that is less than half a bit a key.
+//! **When it moves.** A carried key forgets its repairs. So nothing is carried as long as there are no more adaptivity
+//! bits than the filter's budget, and up to there a broom filter remembers everything, as an extension filter does.
+//! Beyond, every operation that adds bits carries two keys more than these are. (The paper asks for more than 2.) A
+//! repair adds E + 2 bits on average. So while a phase of n / (E + 4) repairs passes, in which all bits go that were
+//! there before, fewer than n come, of which half are gone again on average: that is less than half a bit a key.
 
 use crate::{KeyHasher, Remote};
 

@@ -1,13 +1,13 @@
 //! Two hash functions and which of them a key uses (section 4.2 of the paper).
 //!
 //! A hash function of the filter is a keyed permutation of the digests, made for its number from the filter's own
-//! hash. It costs one multiplication, so that a query can afford two of them: a re-hash of the digest would cost as much as
-//! the rest of the query.
+//! hash. It costs one multiplication, so that a query can afford two of them: a re-hash of the digest would cost as
+//! much as the rest of the query.
 //!
-//! All that decides where a key lies is [cut](super::columns) from its product under the function. Which function it uses
-//! follows from its *turn* under the old one: if the frontier has passed that, it uses the new one. The order of turns dies with
-//! the function, too. So whatever an adversary learns of a key, of its place, its company, its side of the frontier, it
-//! learns of two functions.
+//! All that decides where a key lies is [cut](super::columns) from its product under the function. Which function it
+//! uses follows from its *turn* under the old one: if the frontier has passed that, it uses the new one. The order of
+//! turns dies with the function, too. So whatever an adversary learns of a key, of its place, its company, its side of
+//! the frontier, it learns of two functions.
 
 use crate::hash_string::HashString;
 use crate::{Digest, KeyHasher};
@@ -16,11 +16,12 @@ use super::columns::{Columns, STRATA};
 
 /// One hash function: a permutation of the 128-bit digests.
 ///
-/// The upper half is multiplied by the function's own random odd number k, and a random number a is added. Two keys agree in b
-/// leading bits of that if k·Δhi is small and no border lies between them: a chance of about 2^-b for every new k and a,
-/// whatever they did under the functions before. (Without a summand 0 is a border under every function, and keys with hi′ =
-/// (2^j + 1)·hi collide twice as often as others, for ever.) The lower half is mixed with the upper one, for the bits far
-/// behind. A query needs the upper half alone, and hashes that compute their halves apart need not compute the lower one for it.
+/// The upper half is multiplied by the function's own random odd number k, and a random number a is added. Two keys
+/// agree in b leading bits of that if k·Δhi is small and no border lies between them: a chance of about 2^-b for every
+/// new k and a, whatever they did under the functions before. (Without a summand 0 is a border under every function,
+/// and keys with hi′ = (2^j + 1)·hi collide twice as often as others, for ever.) The lower half is mixed with the upper
+/// one, for the bits far behind. A query needs the upper half alone, and hashes that compute their halves apart need
+/// not compute the lower one for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Function {
     factor: u64,
@@ -74,8 +75,8 @@ pub(super) struct Step {
 
 /// The functions in use and the frontier between them.
 ///
-/// In phase p the functions are those of the numbers p (old) and p + 1 (new). A key whose turn under the *old* function was
-/// passed uses the new one.
+/// In phase p the functions are those of the numbers p (old) and p + 1 (new). A key whose turn under the *old* function
+/// was passed uses the new one.
 #[derive(Debug, Clone)]
 pub(super) struct Functions<C, H> {
     hasher: H,
@@ -183,8 +184,8 @@ impl<C: Columns, H: KeyHasher> Functions<C, H> {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: functions that have something to do with each other, a frontier that cuts through a step, parts of the table
-    //! that are fuller than others.
+    //! Catches: functions that have something to do with each other, a frontier that cuts through a step, parts of the
+    //! table that are fuller than others.
     use super::super::columns::{Bins, MIN_COLUMNS, Slots, classes, whole_columns};
     use super::*;
     use crate::testing::Random;
@@ -290,8 +291,8 @@ mod tests {
         }
     }
 
-    /// How many of so many pairs that agree in `bits` leading bits under function 0 agree in as many under function 1. `partner`
-    /// makes a key of a key.
+    /// How many of so many pairs that agree in `bits` leading bits under function 0 agree in as many under function 1.
+    /// `partner` makes a key of a key.
     fn again(pairs: u64, bits: u32, mut partner: impl FnMut(&mut Random, Digest) -> Digest) -> u64 {
         let (mut random, mut found, mut again) = (Random::new(2), 0, 0);
         let hash = SipHash::with_seed(Seed::from(7_u64));
@@ -336,8 +337,8 @@ mod tests {
 
     #[test]
     fn keys_of_one_place_are_in_different_ones_under_the_next_function() {
-        // Pairs of one class and one tag under function 0, in one bin: under function 1 one in 256 should have one tag, of one in
-        // 64 that have one class. 60 000 pairs: 3.7 ± 1.9 have both, 937 ± 30 the class.
+        // Pairs of one class and one tag under function 0, in one bin: under function 1 one in 256 should have one tag,
+        // of one in 64 that have one class. 60 000 pairs: 3.7 ± 1.9 have both, 937 ± 30 the class.
         let (functions, mut random) = (on(Bins::new(1, 6, 8)), Random::new(4));
         let (mut pairs, mut places, mut classes) = (0, 0, 0);
         let mut by_place = std::collections::HashMap::new();

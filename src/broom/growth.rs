@@ -1,15 +1,15 @@
 //! Growing and merging: the two operations that read all keys from the remote and write them anew.
 //!
 //! A fingerprint of a broom filter cannot simply be cut anew, as that of a plain quotient filter can: remainders
-//! would lose a bit with every doubling, adaptivity bits would have to take its place, and ghosts have no remainder to take one
-//! from. Merging two filters needs the keys for another reason: their fingerprints were made
+//! would lose a bit with every doubling, adaptivity bits would have to take its place, and ghosts have no remainder to
+//! take one from. Merging two filters needs the keys for another reason: their fingerprints were made
 //! free of prefixes each for itself, and the frontiers stand at different places. So both operations read the keys and
 //! insert them into a second filter, under fresh hash functions; neither asks that the seeds of two filters agree.
 //!
 //! The pairs of the second filter are written to the other half of the [addresses](super::addresses). When all keys are
-//! written the second filter takes the place of the first, and the half of the first is cleared. Whatever fails before that moment leaves
-//! the filter and its pairs as they were, and whatever fails after it has no say. What a failure leaves behind in the other
-//! half is read by nobody, and the next growth, `clear` or `rebuild` removes it.
+//! written the second filter takes the place of the first, and the half of the first is cleared. Whatever fails before
+//! that moment leaves the filter and its pairs as they were, and whatever fails after it has no say. What a failure
+//! leaves behind in the other half is read by nobody, and the next growth, `clear` or `rebuild` removes it.
 
 use crate::filter::{Grouped, clear_range};
 use crate::{AdaptiveError, Growable, KeyHasher, Remote};
@@ -24,9 +24,9 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// See [`BroomFilter::merge`](super::BroomFilter::merge).
     pub(super) fn merge<G2: BroomTable, H2: KeyHasher, R: Remote>(
         &mut self,
-        remote: &mut R,
         other: &Core<G2, H2>,
         other_remote: &mut R,
+        remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>> {
         let mut capacity = self.capacity;
         loop {

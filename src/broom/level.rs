@@ -198,15 +198,15 @@ impl Level {
         self.table.block_of(shift.at).0..=self.table.block_of(shift.end).0
     }
 
-    /// Where a fingerprint of this quotient can be inserted without a slot at or beyond `end`, if it can. Then the memory
-    /// for it is there.
+    /// Where a fingerprint of this quotient can be inserted without a slot at or beyond `end`, if it can. Then the
+    /// memory for it is there.
     pub(super) fn make_room(&mut self, quotient: u64, end: u64) -> Option<Shift> {
         let gap = self.table.gap(quotient);
         (gap.end < end && self.table.extend_tail(gap.end).is_ok()).then_some(gap)
     }
 
-    /// Inserts a fingerprint without adaptivity bits if its block alone can tell that this is all there is to do: it has
-    /// room, but no strings and no ghosts, the quotient has no flag and no such remainder. `agree` is asked first.
+    /// Inserts a fingerprint without adaptivity bits if its block alone can tell that this is all there is to do: it
+    /// has room, but no strings and no ghosts, the quotient has no flag and no such remainder. `agree` is asked first.
     /// Whether it was asked.
     #[inline(always)]
     pub(super) fn insert_fresh(&mut self, baseline: Baseline, agree: &mut dyn FnMut() -> bool) -> bool {

@@ -1,9 +1,9 @@
 //! What the remote says of a quotient, and how it goes with what the filter has there.
 //!
-//! Keys and fingerprints are *paired* so that each key has a fingerprint of its own that is a prefix of its hash. Since no
-//! fingerprint is a prefix of another, a key has at most one to be paired with, whatever the order. A key that is left over has
-//! no fingerprint: its row was written by an operation that failed, or another key has taken its place in the pairing, which is as
-//! good. A fingerprint that is left over has lost its row: nobody knows whose it is.
+//! Keys and fingerprints are *paired* so that each key has a fingerprint of its own that is a prefix of its hash. Since
+//! no fingerprint is a prefix of another, a key has at most one to be paired with, whatever the order. A key that is
+//! left over has no fingerprint: its row was written by an operation that failed, or another key has taken its place in
+//! the pairing, which is as good. A fingerprint that is left over has lost its row: nobody knows whose it is.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -41,8 +41,8 @@ pub(super) struct Home<S> {
 /// Which stored fingerprints keys were found for.
 #[derive(Debug)]
 pub(super) struct Claims<S> {
-    /// By spot: how many keys claimed it. More than one only if they have the same digest, and stand in as many spots, of
-    /// which a search finds the first.
+    /// By spot: how many keys claimed it. More than one only if they have the same digest, and stand in as many spots,
+    /// of which a search finds the first.
     owners: BTreeMap<S, usize>,
 }
 
@@ -85,8 +85,9 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
         Ok(self.paired(read(self.addresses(quotient), remote)?, last))
     }
 
-    /// The keys among these pairs of one quotient, with their places. A fingerprint that could be that of two keys is not
-    /// `last`'s: the row of a key that an operation is about may be there although the filter has never heard of it.
+    /// The keys among these pairs of one quotient, with their places. A fingerprint that could be that of two keys is
+    /// not `last`'s: the row of a key that an operation is about may be there although the filter has never heard of
+    /// it.
     pub(super) fn paired(&self, mut pairs: Pairs, last: Option<&[u8]>) -> Home<G::Spot> {
         pairs.sort_by_key(|(_, key)| Some(key.as_slice()) == last);
         let at_home = |(address, key): (u64, Vec<u8>)| Some((self.at_home(address, &key)?, key));

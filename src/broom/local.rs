@@ -1,4 +1,5 @@
-//! The local state of a broom filter: a table with the functions that its fingerprints are cut by, and what it may spend.
+//! The local state of a broom filter: a table with the functions that its fingerprints are cut by, and what it may
+//! spend.
 //!
 //! Everything here knows nothing of keys or of the remote.
 

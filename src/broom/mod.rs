@@ -20,54 +20,57 @@
 //! | 5.4 large remainders | `level`, `backyard` | signatures searched first, the rest beside them, partial collisions in a back yard of whole hashes |
 //! | Definition 1 | `transaction` | an operation changes filter and remote, or neither |
 //!
-//! Not of the paper: `addresses`, `lists` (what the remote says is paired with what is stored), `settle` (the way back after a failure), `growth`; and the second
-//! table. All of the above but the last two lines of section 5 is written over a `table`: `on_quotients` is the paper's, whose
-//! levels these lines are, and `on_bins` has cache-line bins, with `strings` beside them. `columns` says how each cuts a hash.
+//! Not of the paper: `addresses`, `lists` (what the remote says is paired with what is stored), `settle` (the way back
+//! after a failure), `growth`; and the second table. All of the above but the last two lines of section 5 is written
+//! over a `table`: `on_quotients` is the paper's, whose levels these lines are, and `on_bins` has cache-line bins, with
+//! `strings` beside them. `columns` says how each cuts a hash.
 //!
 //! # Choices
 //!
-//! **Nothing outlives a function** that decides where a key lies or whom it meets: quotient, remainder, adaptivity bits and the
-//! order of the frontier all come from the product of the digest under the function. An earlier edition let the frontier walk by a
-//! class, six bits that all functions shared; an adversary could collect the keys of one class through the phases.
+//! **Nothing outlives a function** that decides where a key lies or whom it meets: quotient, remainder, adaptivity bits
+//! and the order of the frontier all come from the product of the digest under the function. An earlier edition let the
+//! frontier walk by a class, six bits that all functions shared; an adversary could collect the keys of one class
+//! through the phases.
 //!
 //! **The order of the frontier** is that of the strata, classes and columns under the function that is being left. The
-//! remote can walk it because quotients are its addresses. A stratum is two bits that nobody stores, so the frontier comes to
-//! each address four times, and takes every fourth old key with it. That keeps all parts of the table equally full: a random query
-//! finds 1.016 times the keys that it should at most, one that was a false positive before 1.031 times. The builder plans with
-//! 1 + 1/32. It costs four times the keys looked at for each that is carried.
+//! remote can walk it because quotients are its addresses. A stratum is two bits that nobody stores, so the frontier
+//! comes to each address four times, and takes every fourth old key with it. That keeps all parts of the table equally
+//! full: a random query finds 1.016 times the keys that it should at most, one that was a false positive before 1.031
+//! times. The builder plans with 1 + 1/32. It costs four times the keys looked at for each that is carried.
 //!
-//! **Mates.** A repair takes E bits more than it needs, as many as the remainder has. So a second query that hits the same key is
-//! as rare as a false positive of a false positive, and there are hardly two queries of which an adversary knows that they share
-//! a baseline. Without that, he removes the key, inserts one of the two and asks about the other. `docs/threat-model.md`
-//! has the argument.
+//! **Mates.** A repair takes E bits more than it needs, as many as the remainder has. So a second query that hits the
+//! same key is as rare as a false positive of a false positive, and there are hardly two queries of which an adversary
+//! knows that they share a baseline. Without that, he removes the key, inserts one of the two and asks about the other.
+//! `docs/threat-model.md` has the argument.
 //!
-//! The list of an address has no order that matters: since no fingerprint is a prefix of another, the key of a slot is the only
-//! one of the list whose hash begins with the slot's fingerprint. So a key moves in the table, between the levels and
-//! between the functions without any rank to keep.
+//! The list of an address has no order that matters: since no fingerprint is a prefix of another, the key of a slot is
+//! the only one of the list whose hash begins with the slot's fingerprint. So a key moves in the table, between the
+//! levels and between the functions without any rank to keep.
 //!
-//! **A hash function** is a random odd factor for the upper half of the digest, and a random summand. A query computes both
-//! functions and chooses without a branch; a second hash of the digest would cost more than the whole query.
+//! **A hash function** is a random odd factor for the upper half of the digest, and a random summand. A query computes
+//! both functions and chooses without a branch; a second hash of the digest would cost more than the whole query.
 //!
-//! **The budget**: a quarter of an adaptivity bit per key, those of ghosts included, unless the builder says otherwise. Below it nothing
-//! is carried. Beyond, each operation that adds bits carries a key for each of them and two more (the paper asks for more than 2), or
-//! as many as there are among six times as many.
+//! **The budget**: a quarter of an adaptivity bit per key, those of ghosts included, unless the builder says otherwise.
+//! Below it nothing is carried. Beyond, each operation that adds bits carries a key for each of them and two more (the
+//! paper asks for more than 2), or as many as there are among six times as many.
 //!
 //! **Probe bound**: a section of 16 blocks, 736 slots with remainders of 8 bits. No insertion or removal touches
-//! more. Measured over 10^7 insertions and removals at load 0.90, with 59 000 keys: 710 slots at most in the primary table, 47 in
-//! the secondary, and 1.4% of the keys elsewhere at most. Sections of 4, 8, 16 and 32 blocks answer negative queries
-//! equally fast within 2% (smaller ones keep runs at home, larger ones send fewer queries elsewhere).
+//! more. Measured over 10^7 insertions and removals at load 0.90, with 59 000 keys: 710 slots at most in the primary
+//! table, 47 in the secondary, and 1.4% of the keys elsewhere at most. Sections of 4, 8, 16 and 32 blocks answer
+//! negative queries equally fast within 2% (smaller ones keep runs at home, larger ones send fewer queries elsewhere).
 //!
-//! **Secondary level**: its hash is a permutation of the baseline fingerprint, so both levels hold one set of fingerprints:
-//! it adds no false positives, and ghosts and repairs hold across levels. It has room for two and a half times the keys that a
-//! queue of the section's load would leave over, which is what stays there under churn, and takes more memory if need be.
+//! **Secondary level**: its hash is a permutation of the baseline fingerprint, so both levels hold one set of
+//! fingerprints: it adds no false positives, and ghosts and repairs hold across levels. It has room for two and a half
+//! times the keys that a queue of the section's load would leave over, which is what stays there under churn, and takes
+//! more memory if need be.
 //!
-//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere, and marks
-//! in which sixteen slots of the block there are adaptivity bits, and whether it has ghosts. So nearly every answer comes from that line, and nearly every insertion
-//! is made in it.
+//! **Hints**: a flag per quotient, in the cache line that a query reads anyway, says whether a key is elsewhere, and
+//! marks in which sixteen slots of the block there are adaptivity bits, and whether it has ghosts. So nearly every
+//! answer comes from that line, and nearly every insertion is made in it.
 //!
-//! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole remainders
-//! fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it. That is
-//! counted, not timed: the border may well lie a bit or two lower.
+//! **Large remainders** begin at 12 bits (ε below 2^-11), with signatures of 8 bits: there the table of whole
+//! remainders fits 36 slots into a line instead of 50, and the vector comparison of 8-bit lanes does not apply to it.
+//! That is counted, not timed: the border may well lie a bit or two lower.
 //!
 //! **Bins** are searched as the plain filter's are. Their classes are those of the frontier.
 //!

@@ -1,13 +1,13 @@
-//! Cache-line bins as the table: class and tag of a fingerprint stand in the line of its bin or beyond it, and everything else
-//! beside the bins.
+//! Cache-line bins as the table: class and tag of a fingerprint stand in the line of its bin or beyond it, and
+//! everything else beside the bins.
 //!
-//! Of equal fingerprints, those that differ in their adaptivity bits alone, none comes before the other: a string is known by the
-//! [rank](crate::bins) of its fingerprint, and ranks follow the table. So a key that is taken back may come behind its equals,
-//! which means nothing.
+//! Of equal fingerprints, those that differ in their adaptivity bits alone, none comes before the other: a string is
+//! known by the [rank](crate::bins) of its fingerprint, and ranks follow the table. So a key that is taken back may
+//! come behind its equals, which means nothing.
 //!
-//! The *flag* of a class, in the spare bits of the line, is set if one of its fingerprints has adaptivity bits or if it has a
-//! ghost. So a query that finds a fingerprint and no flag is done after one line, and an insertion into a line without flags
-//! has nothing to follow.
+//! The *flag* of a class, in the spare bits of the line, is set if one of its fingerprints has adaptivity bits or if it
+//! has a ghost. So a query that finds a fingerprint and no flag is done after one line, and an insertion into a line
+//! without flags has nothing to follow.
 
 use std::convert::Infallible;
 
@@ -106,8 +106,8 @@ impl BroomBins {
         Self::settled(local, digest)
     }
 
-    /// Whether an item is a prefix of the key, where the line has items like it whose class is flagged. Apart from its caller,
-    /// which shall need few registers: where the key belongs is worked out again.
+    /// Whether an item is a prefix of the key, where the line has items like it whose class is flagged. Apart from its
+    /// caller, which shall need few registers: where the key belongs is worked out again.
     #[cold]
     #[inline(never)]
     fn settle<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {

@@ -1,6 +1,7 @@
 //! The table of the paper: a primary quotient table, and what it cannot take elsewhere (sections 5.2 to 5.4).
 //!
-//! Whoever wants to put a fingerprint somewhere makes room for it first: the memory is there then, and nothing can fail.
+//! Whoever wants to put a fingerprint somewhere makes room for it first: the memory is there then, and nothing can
+//! fail.
 
 use crate::bits::BitString;
 use crate::quotient::{Answer, Place, Table, slots_for};
@@ -41,8 +42,8 @@ pub(super) struct BroomQuotients {
     pub(super) remainders: Remainders,
     /// How many quotients have their [flag](super::hints) set.
     pub(super) hinted: usize,
-    /// The primary table takes every key. Off, in tests: seven in eight, whatever their quotients, as if the section were
-    /// full for the others.
+    /// The primary table takes every key. Off, in tests: seven in eight, whatever their quotients, as if the section
+    /// were full for the others.
     #[cfg(test)]
     pub(super) roomy: bool,
 }
@@ -77,8 +78,8 @@ impl BroomQuotients {
         !self.roomy && self.len().is_multiple_of(8)
     }
 
-    /// The baseline of a key that belongs to a place, if that is enough to tell: a very long remainder goes on in the other
-    /// half of the digest.
+    /// The baseline of a key that belongs to a place, if that is enough to tell: a very long remainder goes on in the
+    /// other half of the digest.
     #[inline(always)]
     fn baseline(&self, place: Place) -> Option<Baseline> {
         let Remainders { table_bits, rest_bits } = self.remainders;
@@ -124,8 +125,8 @@ impl BroomQuotients {
         table.find(&local.fingerprint(digest)).is_some()
     }
 
-    /// Where a newcomer can go, the primary table first. The memory for it is there then, and [`place`](Self::place) cannot
-    /// fail as long as nothing else is placed.
+    /// Where a newcomer can go, the primary table first. The memory for it is there then, and [`place`](Self::place)
+    /// cannot fail as long as nothing else is placed.
     fn make_room(&mut self, key: &Fingerprint) -> Result<Room<Self>, NoMemory> {
         let quotient = key.quotient();
         let partial = self.remainders.rest_bits > 0 && self.primary.has_partial_collision(key.baseline);

@@ -1,7 +1,7 @@
 //! The fingerprints of a crowded quotient in the order of a dictionary.
 //!
-//! No fingerprint is a prefix of another, so the one that is a prefix of a key is the last that does not come behind the key:
-//! any between the two would begin with it.
+//! No fingerprint is a prefix of another, so the one that is a prefix of a key is the last that does not come behind
+//! the key: any between the two would begin with it.
 
 use crate::bins;
 use crate::bits::BitString;
@@ -32,8 +32,8 @@ impl Roll {
         self.0.into_iter().map(|entry| (entry.item, entry.string, entry.rank))
     }
 
-    /// The rank of the fingerprint that is a prefix of a key with this item and these adaptivity bits, unless it was claimed
-    /// before. Keys of one digest have as many fingerprints, all alike.
+    /// The rank of the fingerprint that is a prefix of a key with this item and these adaptivity bits, unless it was
+    /// claimed before. Keys of one digest have as many fingerprints, all alike.
     pub(super) fn claim(&mut self, item: bins::Entry, tail: BitString) -> Option<usize> {
         let end = self.0.partition_point(|entry| entry.order() <= (item, in_order(tail)));
         let is_its = |entry: &&mut Entry| entry.item == item && entry.string.is_prefix_of(tail);

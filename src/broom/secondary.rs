@@ -1,8 +1,8 @@
 //! The secondary level: fingerprints for which there was no room in their section (section 5.3 of the paper).
 //!
 //! The paper gives the secondary level a hash function of its own. Here its hash is a permutation of the
-//! baseline fingerprint: quotient and remainder together are scrambled and cut anew. So the keys of a crowded section are
-//! spread over the whole secondary table, as the paper wants, and more is gained:
+//! baseline fingerprint: quotient and remainder together are scrambled and cut anew. So the keys of a crowded section
+//! are spread over the whole secondary table, as the paper wants, and more is gained:
 //!
 //! - Both levels hold one set of fingerprints. A query matches at most one key of the whole filter, and a key
 //!   keeps what it has learnt (its adaptivity bits, its ghost) when it comes back into the other level.
@@ -12,7 +12,8 @@
 //!
 //! The secondary table has fewer quotients than the primary one, so its remainders are longer by as many bits.
 //!
-//! It has room for the keys that are here [under churn](EQUILIBRIUM). Should there be more, it is made half as large again.
+//! It has room for the keys that are here [under churn](EQUILIBRIUM). Should there be more, it is made half as large
+//! again.
 
 use crate::bits::{BitString, low_mask};
 use crate::error::ensure;
@@ -53,7 +54,8 @@ fn inverse(odd: u64) -> u64 {
     (0..4).fold(start, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))))
 }
 
-/// How the baseline fingerprints of a primary table are cut for the secondary one: `slots` ranges of nearly equal length.
+/// How the baseline fingerprints of a primary table are cut for the secondary one: `slots` ranges of nearly equal
+/// length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cut {
     /// Bits of quotient and remainder together.
@@ -167,7 +169,8 @@ impl Secondary {
         baselines.map(|baseline| self.level.count(baseline)).sum()
     }
 
-    /// The keys of a home: slot, remainder in the primary table and adaptivity bits. As costly as [`count`](Self::count).
+    /// The keys of a home: slot, remainder in the primary table and adaptivity bits. As costly as
+    /// [`count`](Self::count).
     pub(super) fn items_of(&self, home: u64) -> Vec<(u64, u64, BitString)> {
         let remainders = 0..1_u64 << self.primary_bits;
         let items = remainders.flat_map(|remainder| {

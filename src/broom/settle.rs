@@ -1,10 +1,10 @@
 //! The way back: filter and remote are brought together where they may differ.
 //!
-//! A group of changes that failed may have been made all the same. It has put a key in, taken one out, or carried some from one
-//! address to another; and the filter knows of none of that. So the keys of all addresses in question are taken together, wherever
-//! they were found: a pair that is not at its key's present address says that there is such a key, and leads to its home. Every key
-//! goes to where the filter has it, and those that it does not have are inserted. A fingerprint that no key is found for stays,
-//! unless the read is authoritative: then it goes.
+//! A group of changes that failed may have been made all the same. It has put a key in, taken one out, or carried some
+//! from one address to another; and the filter knows of none of that. So the keys of all addresses in question are
+//! taken together, wherever they were found: a pair that is not at its key's present address says that there is such a
+//! key, and leads to its home. Every key goes to where the filter has it, and those that it does not have are inserted.
+//! A fingerprint that no key is found for stays, unless the read is authoritative: then it goes.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -56,8 +56,8 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         authority: Authority,
         remote: &mut R,
     ) -> Outcome<usize, R> {
-        // A full filter takes keys in, too: what was made after all may be in place of fingerprints that go only later. Until
-        // then it takes no others.
+        // A full filter takes keys in, too: what was made after all may be in place of fingerprints that go only later.
+        // Until then it takes no others.
         atomically(&mut self.local, remote, |steps| {
             let quotients = steps.gather(addresses)?;
             if authority == Authority::Authoritative {

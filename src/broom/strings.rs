@@ -1,7 +1,7 @@
 //! The adaptivity bits of fingerprints on bins, by the bin and the rank of the fingerprint.
 //!
-//! They lie where the extensions of extension filters lie, which are as short as they are. Only what nearly equal digests need is
-//! longer than an extension can be: such a string lies in a map, and its beginning in its place.
+//! They lie where the extensions of extension filters lie, which are as short as they are. Only what nearly equal
+//! digests need is longer than an extension can be: such a string lies in a map, and its beginning in its place.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! What a broom filter asks of the table that its fingerprints stand on.
 //!
-//! Everything that makes it a broom filter is written once, over this trait: functions and frontier, transactions, lists, growth,
-//! the way back. A table stores fingerprints and ghosts, and finds them again; it knows nothing of keys or of the remote.
+//! Everything that makes it a broom filter is written once, over this trait: functions and frontier, transactions,
+//! lists, growth, the way back. A table stores fingerprints and ghosts, and finds them again; it knows nothing of keys
+//! or of the remote.
 //!
 //! | | `on_quotients` | `on_bins` |
 //! |---|---|---|
@@ -120,7 +121,8 @@ pub(super) trait BroomTable: Clone + Debug + PartialEq {
     /// How many adaptivity bits of the key a stored fingerprint with its baseline has too, at most; `None` without one.
     fn closest(&self, key: &Fingerprint) -> Option<u32>;
 
-    /// Whether a look at its place says that no fingerprint or ghost has to do with a key. `false` if it takes more than a look.
+    /// Whether a look at its place says that no fingerprint or ghost has to do with a key. `false` if it takes more
+    /// than a look.
     fn is_alone(&self, place: PlaceOn<Self>) -> bool;
 
     /// Whether what stands here can be told from others by more adaptivity bits.
@@ -129,15 +131,16 @@ pub(super) trait BroomTable: Clone + Debug + PartialEq {
     /// Where a fingerprint would have to be put in order to stand here.
     fn site(spot: Self::Spot) -> Self::Site;
 
-    /// Inserts a newcomer without adaptivity bits if one look can tell that this is all there is to do, and `agree`, which is
-    /// asked then, says so. Whether it was asked; `None` if this is to be asked by [pointer](Self::insert_fresh_by_pointer).
+    /// Inserts a newcomer without adaptivity bits if one look can tell that this is all there is to do, and `agree`,
+    /// which is asked then, says so. Whether it was asked; `None` if this is to be asked by
+    /// [pointer](Self::insert_fresh_by_pointer).
     fn insert_fresh(&mut self, place: PlaceOn<Self>, agree: impl FnMut() -> bool) -> Option<bool>;
 
     /// [`insert_fresh`](Self::insert_fresh) where no version for the processor is compiled into its caller.
     fn insert_fresh_by_pointer(&mut self, place: PlaceOn<Self>, agree: &mut dyn FnMut() -> bool) -> bool;
 
-    /// Inserts a newcomer without adaptivity bits, whom none is a prefix of and no ghost agrees with, if `agree`, which is
-    /// asked when there is memory for it, says so. Nothing changes if it does not, or panics.
+    /// Inserts a newcomer without adaptivity bits, whom none is a prefix of and no ghost agrees with, if `agree`, which
+    /// is asked when there is memory for it, says so. Nothing changes if it does not, or panics.
     fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory>;
 
     /// From here on all steps may be taken back, the last one first, and [`restore`](Self::restore) must not fail.

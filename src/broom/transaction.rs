@@ -3,8 +3,8 @@
 //! Insertions of keys that collide with nothing, and removals, are planned, written to the remote and only then made
 //! in the filter. Where the frontier moves this does not do: what one step has to read depends on what the step
 //! before it did. Such an operation changes the filter as it goes and writes down how to take each step back; what
-//! it has to change in the remote it collects, and at the end one group of changes goes there. Unless that succeeds, the
-//! steps are taken back: after an error, and when a panic of the remote unwinds. Nobody sees the filter in
+//! it has to change in the remote it collects, and at the end one group of changes goes there. Unless that succeeds,
+//! the steps are taken back: after an error, and when a panic of the remote unwinds. Nobody sees the filter in
 //! between, because the operation has borrowed it.
 //!
 //! **Taking back is exact.** Steps are taken back last one first, so each finds the filter as it left it. How the runs
@@ -80,7 +80,8 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
 }
 
 impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
-    /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have none get one.
+    /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have
+    /// none get one.
     pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
         self.list_but(quotient, None)
     }
@@ -159,8 +160,8 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         owner.ok_or_else(|| self.local.inconsistent(quotient, list.len()))
     }
 
-    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not, and by so many bits more; to its end if
-    /// the two cannot be told apart.
+    /// Extends the fingerprint of `owner`, which is a prefix of the key, until it is not, and by so many bits more; to
+    /// its end if the two cannot be told apart.
     pub(super) fn tell_apart(&mut self, owner: &Fingerprint, key: &Fingerprint, extra: u32) {
         let common = owner.tail.common(key.tail);
         let len = self.local.table.set_length(owner, (common + 1 + extra).min(TAIL_BITS));
@@ -183,8 +184,8 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         if let Some(spot) = self.local.table.find(fingerprint) {
             let accepted = |stored: &&StoredOn<G>| self.local.table.find(&stored.fingerprint) == Some(spot);
             let owner = list.iter().find(accepted).map(|stored| stored.fingerprint);
-            // Nobody can tell a newcomer from a key that is not there. If it was there after all, both would have one fingerprint,
-            // which goes with the first of them.
+            // Nobody can tell a newcomer from a key that is not there. If it was there after all, both would have one
+            // fingerprint, which goes with the first of them.
             let owner = owner.ok_or_else(|| self.local.inconsistent(fingerprint.quotient(), list.len()))?;
             if G::is_extensible(spot) {
                 self.tell_apart(&owner, fingerprint, 0);
@@ -213,8 +214,8 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         self.set(self.local.address(fingerprint), key, false);
     }
 
-    /// Takes out the fingerprints of a quotient that none of its keys has, but those that do not stand for themselves: those of
-    /// keys with one digest cannot be told apart.
+    /// Takes out the fingerprints of a quotient that none of its keys has, but those that do not stand for themselves:
+    /// those of keys with one digest cannot be told apart.
     pub(super) fn drop_spares(&mut self, quotient: u64) -> Outcome<(), R> {
         let keys: Vec<Fingerprint> =
             self.home_of(quotient, None)?.stored.into_iter().map(|stored| stored.fingerprint).collect();

@@ -21,13 +21,13 @@ use crate::{
 /// [`BlockedBloomFilter`](crate::BlockedBloomFilter), or any other that implements [`LevelFilter`].
 ///
 /// A query that level 0 rejects, as it does all but ε of those for absent keys, costs what it costs in `F`. A
-/// repair reads one range of the remote, of 16 keys on average, and writes nothing there; it takes about 16 bits until the next rebuild.
-/// A rebuild scans the remote once, and needs the memory of a second filter while it lasts. It comes after some
-/// repairs in proportion to the capacity: at ε = 1/256, one for every 135 stored keys, found by about two
+/// repair reads one range of the remote, of 16 keys on average, and writes nothing there; it takes about 16 bits until
+/// the next rebuild. A rebuild scans the remote once, and needs the memory of a second filter while it lasts. It comes
+/// after some repairs in proportion to the capacity: at ε = 1/256, one for every 135 stored keys, found by about two
 /// different queries per stored key; and, if `F` cannot remove, after as many removals.
 ///
-/// What the remote returns is checked, by a byte for every 16 keys: a key that the filter does not know is noticed, and so is
-/// a single key that is lacking; a range in which several keys are wrong passes once in 256 times.
+/// What the remote returns is checked, by a byte for every 16 keys: a key that the filter does not know is noticed, and
+/// so is a single key that is lacking; a range in which several keys are wrong passes once in 256 times.
 ///
 /// ```
 /// use besom::cascade::Cascade;
@@ -144,6 +144,11 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
         self.capacity
     }
 
+    /// The rate of level 0: it is what a query must get through, and while nothing was repaired nothing else rejects.
+    fn false_positive_rate(&self) -> f64 {
+        self.levels.first().false_positive_rate()
+    }
+
     /// Takes time in proportion to the filter's memory. Slots and load are those of level 0.
     fn stats(&self) -> FilterStats {
         let first = self.levels.first().stats();
@@ -226,8 +231,8 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         self.verify_lists(remote)
     }
 
-    /// Where a key is missing, or one that the filter does not know is accepted all the same, an authoritative read has the
-    /// filter made again from a scan of the whole remote.
+    /// Where a key is missing, or one that the filter does not know is accepted all the same, an authoritative read has
+    /// the filter made again from a scan of the whole remote.
     fn settle<R: Remote>(
         &mut self,
         addresses: RangeInclusive<u64>,

@@ -9,8 +9,8 @@ use crate::{AdaptiveError, BuildError, Digest, InvariantError};
 
 /// The sum of the marks of a list's keys, modulo 256.
 ///
-/// Marks are odd. So a list that lacks a key, or has one more, never has the right sum; any other wrong list has it once
-/// in 256 times at most (in 128, if the number of keys is right).
+/// Marks are odd. So a list that lacks a key, or has one more, never has the right sum; any other wrong list has it
+/// once in 256 times at most (in 128, if the number of keys is right).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ListSum(u8);
 

@@ -163,8 +163,8 @@ impl<F: LevelFilter> Levels<F> {
         1 + self.filters().take_while(|level| level.is_dead(digest)).count()
     }
 
-    /// Inserts a key: into level 0, and as deep as its home cells are dead. [`reserve`](Self::reserve) has made room, so
-    /// this fails only if memory is lacking.
+    /// Inserts a key: into level 0, and as deep as its home cells are dead. [`reserve`](Self::reserve) has made room,
+    /// so this fails only if memory is lacking.
     pub(super) fn insert(&mut self, digest: Digest) -> Result<(), NoRoom> {
         (0..self.depth(digest)).try_for_each(|index| self.insert_at(index, digest))
     }
@@ -213,11 +213,11 @@ impl<F: LevelFilter> Levels<F> {
         }
     }
 
-    /// Rejects a digest that no stored key has: how many cells died and keys moved for it. `neighbours` are the digests of
-    /// all keys in its list. A digest that the last level holds is a stored key's after all, and is accepted still.
+    /// Rejects a digest that no stored key has: how many cells died and keys moved for it. `neighbours` are the digests
+    /// of all keys in its list. A digest that the last level holds is a stored key's after all, and is accepted still.
     ///
-    /// [`reserve_rejection`](Self::reserve_rejection) has made room, so this fails only if memory is lacking. Whatever was
-    /// done before is harmless: every cell that died has its keys one level down.
+    /// [`reserve_rejection`](Self::reserve_rejection) has made room, so this fails only if memory is lacking. Whatever
+    /// was done before is harmless: every cell that died has its keys one level down.
     pub(super) fn reject(&mut self, digest: Digest, neighbours: &[Digest]) -> Result<usize, NoRoom> {
         let mut slots = 0;
         while let Some(index) = self.accepting_filter(digest) {

@@ -17,14 +17,14 @@
 //! fingerprints: the fingerprint). Then a repair moves 1.4 keys on average, the remote needs an entry per probe,
 //! and moving a key means writing to it. Here every key has a *home cell* by a hash function of its own that sets
 //! no bit, sixteen cells per stored key; only homes die. A repair then moves one key in sixteen cases, B₁ and
-//! all below are twenty times smaller, and because a home is a range of hashes, and the home cells of level i + 1 divide those of level i, all keys
-//! of a home at any level have neighbouring addresses: some 256 home cells of level 0, and the 16 keys that are at
-//! home there, make one *list*. **Repairs and rebuilds only read the remote.** And since homes say nothing about Bᵢ, any
-//! filter can be a level, not only those that store fingerprints losslessly.
+//! all below are twenty times smaller, and because a home is a range of hashes, and the home cells of level i + 1
+//! divide those of level i, all keys of a home at any level have neighbouring addresses: some 256 home cells of level
+//! 0, and the 16 keys that are at home there, make one *list*. **Repairs and rebuilds only read the remote.** And since
+//! homes say nothing about Bᵢ, any filter can be a level, not only those that store fingerprints losslessly.
 //!
 //! **Checks.** A home that dies takes every key along that is not moved down: a list that lacks one would lose it.
-//! A cascade has no slot per key to hold a list against, so it remembers a small sum for every list. What the remote returns
-//! must have its address, be accepted, and have the right sum.
+//! A cascade has no slot per key to hold a list against, so it remembers a small sum for every list. What the remote
+//! returns must have its address, be accepted, and have the right sum.
 //!
 //! **Late keys.** A key that is inserted when its home is dead already goes one level down too, and so on;
 //! the paper does not say so, and without it the key would be lost.

@@ -19,7 +19,8 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         let (list, homes) = (self.ledger.list(digest), self.ledger.homes());
         let seen = Seen::read(homes.addresses(list), Some(key), &self.hasher, remote)?;
         let (sum, own) = (ListSum::of(seen.others.iter().copied()), self.ledger.sum(list));
-        // The sum answers whether the key is the filter's: its row may be there although the filter has never heard of it.
+        // The sum answers whether the key is the filter's: its row may be there although the filter has never heard of
+        // it.
         let is_known = match (sum.with(digest) == own, sum == own) {
             (true, _) => true,
             // A remote that stores nothing at all may be inserted into: one key more is never one too few.
@@ -59,8 +60,8 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         self.rebuilds += rebuilds;
     }
 
-    /// Levels with the hash functions that follow this many rebuilds from now, and all keys of the remote that are to be
-    /// kept. They must be those of `expected`.
+    /// Levels with the hash functions that follow this many rebuilds from now, and all keys of the remote that are to
+    /// be kept. They must be those of `expected`.
     fn rebuilt<R: Remote>(
         &self,
         remote: &mut R,
@@ -138,8 +139,8 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         } else {
             self.levels.remove(digest);
             if !F::REMOVES {
-                // What is left of the key is a false positive. Should memory be lacking to repair it, it stays one until
-                // somebody asks.
+                // What is left of the key is a false positive. Should memory be lacking to repair it, it stays one
+                // until somebody asks.
                 let _ = self.levels.reject(digest, &others);
             }
         }

@@ -25,9 +25,9 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         if found == self.ledger { Ok(()) } else { Err(self.ledger.disagreement(&found)) }
     }
 
-    /// Takes in the keys of a range that the filter rejects. If the sums are right then, the others are the filter's. If they
-    /// are not, an accepted key is unknown, or one is missing, and nothing tells which: a read with authority has the filter
-    /// made again from everything.
+    /// Takes in the keys of a range that the filter rejects. If the sums are right then, the others are the filter's.
+    /// If they are not, an accepted key is unknown, or one is missing, and nothing tells which: a read with authority
+    /// has the filter made again from everything.
     pub(super) fn settle_lists<R: Remote>(
         &mut self,
         addresses: &RangeInclusive<u64>,
@@ -80,8 +80,8 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         Ok(())
     }
 
-    /// Levels with the hash functions that follow this many rebuilds from now, and the ledger, of all keys of the remote that are
-    /// to be kept.
+    /// Levels with the hash functions that follow this many rebuilds from now, and the ledger, of all keys of the
+    /// remote that are to be kept.
     pub(super) fn scanned<R: Remote>(
         &self,
         remote: &mut R,

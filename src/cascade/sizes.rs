@@ -50,8 +50,8 @@ impl Sizes {
     /// The sizes of levels with these rates.
     ///
     /// A Bloom filter of n keys takes 1.4427·n·log₂(1/ε) bits; everything that repairs take is to stay within a share
-    /// of 8ε + 0.5% on top of that, so that the whole takes at most (1 + 8ε)·1.45·n·log₂(1/ε), and the ledger's half a bit per
-    /// key. If the filter cannot
+    /// of 8ε + 0.5% on top of that, so that the whole takes at most (1 + 8ε)·1.45·n·log₂(1/ε), and the ledger's half a
+    /// bit per key. If the filter cannot
     /// remove, a third of the share goes to room for the keys that have been removed, so that the filter keeps its rate
     /// while they are left behind.
     pub(super) fn new(capacity: usize, rates: &[f64], removes: bool) -> Self {

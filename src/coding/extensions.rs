@@ -71,8 +71,8 @@ impl Letters for Extensions {
 
     const STRINGS: bool = true;
 
-    /// As was measured for shapes of 2 to 14 eighths of a bit a slot, until one block in a hundred overflows. Next to the
-    /// best, x hardly matters.
+    /// As was measured for shapes of 2 to 14 eighths of a bit a slot, until one block in a hundred overflows. Next to
+    /// the best, x hardly matters.
     fn for_code(_: u32, bits: u32, slots: u32) -> Self {
         match 8 * bits / slots {
             0..5 => Self { x: 4 },

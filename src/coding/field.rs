@@ -1,4 +1,5 @@
-//! The code field of a block, of C bits: the letters of its slots in one of three forms, which its last bits tell apart.
+//! The code field of a block, of C bits: the letters of its slots in one of three forms, which its last bits tell
+//! apart.
 //!
 //! ```text
 //! | (gap) | 63 − slot: 3 bytes | numbers: 3 times 5 bits | 0 … 0 | 0 | 0 |     few letters that are not initial
@@ -7,9 +8,9 @@
 //! ```
 //!
 //! A query that has found its remainder wants to know one thing: whether a slot has any letter but the initial one. The
-//! first form, which nearly all blocks of a filter in service have, [says so](Field::is_initial) in ten instructions and without
-//! a branch; an arithmetic code would have to be decoded. A slot has a whole byte of the block for that, so the gap is as long
-//! as it takes to the next byte; 0 is no slot. Narrow fields have fewer pairs of slot and number.
+//! first form, which nearly all blocks of a filter in service have, [says so](Field::is_initial) in ten instructions
+//! and without a branch; an arithmetic code would have to be decoded. A slot has a whole byte of the block for that, so
+//! the gap is as long as it takes to the next byte; 0 is no slot. Narrow fields have fewer pairs of slot and number.
 
 use crate::bits::low_mask;
 
@@ -72,8 +73,8 @@ impl Field {
         self.gap
     }
 
-    /// Whether the last of `slots` has the initial letter. `from_gap` is the field from the end of the gap on, with anything
-    /// behind it. `false` is no answer: [`adapted`](Self::adapted) has it.
+    /// Whether the last of `slots` has the initial letter. `from_gap` is the field from the end of the gap on, with
+    /// anything behind it. `false` is no answer: [`adapted`](Self::adapted) has it.
     #[inline(always)]
     pub(crate) fn is_initial(self, from_gap: u64, slots: u64) -> bool {
         let pairs = low_mask(SLOT_BITS * self.pairs());
@@ -159,8 +160,8 @@ impl Field {
         (1..=FIRST).contains(&byte).then(|| FIRST - byte)
     }
 
-    /// The slots and letters of a field of few, one after the other. Numbers that are no letter's, which only bytes from
-    /// elsewhere have, stand for the initial one.
+    /// The slots and letters of a field of few, one after the other. Numbers that are no letter's, which only bytes
+    /// from elsewhere have, stand for the initial one.
     #[inline]
     pub(crate) fn few<L: Letters>(self, field: u64) -> impl Iterator<Item = (u32, L::Letter)> {
         (0..self.pairs()).filter_map(move |pair| {
@@ -178,7 +179,8 @@ impl Field {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: pairs that run into each other or into the form, slots that are not told, forms that are taken for others.
+    //! Catches: pairs that run into each other or into the form, slots that are not told, forms that are taken for
+    //! others.
     use super::*;
     use crate::coding::{Extension, Extensions, Selector, Selectors};
     use crate::testing::Random;

@@ -46,8 +46,8 @@ pub(crate) trait Letters: Copy + fmt::Debug {
     /// One letter.
     type Letter: Copy + Default + PartialEq + fmt::Debug;
 
-    /// The alphabet for remainders of `r` bits, with the shares that let codes of this many bits for this many slots hold the
-    /// most repairs.
+    /// The alphabet for remainders of `r` bits, with the shares that let codes of this many bits for this many slots
+    /// hold the most repairs.
     fn for_code(r: u32, bits: u32, slots: u32) -> Self;
 
     /// The highest rank of a letter that codes shall hold, for remainders of `r` bits.

@@ -11,9 +11,9 @@ pub(crate) type Selector = u16;
 /// The probabilities that a code assumes of selectors: 0 has the probability 1 − 2^-x, and i > 0 has
 /// 2^-x · (1 − 2^-y) · 2^-y(i−1) (paper, C.3).
 ///
-/// The paper has a code of its own for ε = 2^-8 (C.2), tuned to the selectors after 50n queries. It is not used here: in
-/// blocks of 46 slots and 46 bits it holds a twelfth fewer repairs than this one with x = 2 and y = 3 until one block in a
-/// hundred overflows, and takes longer to decode.
+/// The paper has a code of its own for ε = 2^-8 (C.2), tuned to the selectors after 50n queries. It is not used here:
+/// in blocks of 46 slots and 46 bits it holds a twelfth fewer repairs than this one with x = 2 and y = 3 until one
+/// block in a hundred overflows, and takes longer to decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Selectors {
     /// Selector 0 is left with probability 2^-x.
@@ -35,8 +35,8 @@ impl Letters for Selectors {
 
     const STRINGS: bool = false;
 
-    /// As was measured for shapes of 2 to 14 eighths of a bit a slot, until one block in a hundred overflows. What is next
-    /// to the best holds at most a tenth less.
+    /// As was measured for shapes of 2 to 14 eighths of a bit a slot, until one block in a hundred overflows. What is
+    /// next to the best holds at most a tenth less.
     fn for_code(r: u32, bits: u32, slots: u32) -> Self {
         match 8 * bits / slots {
             0..4 => Self { x: 4, y: 3 },

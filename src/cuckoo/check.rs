@@ -25,8 +25,8 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         visited.map_err(AdaptiveError::Remote)
     }
 
-    /// Reads the key of an occupied slot. The remote must have exactly one there that the filter could have put there: one of
-    /// its bins, its fingerprint. Others are debris.
+    /// Reads the key of an occupied slot. The remote must have exactly one there that the filter could have put there:
+    /// one of its bins, its fingerprint. Others are debris.
     pub(super) fn read_slot<T, R: Remote>(
         &self,
         slot: usize,
@@ -103,8 +103,8 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         slots.iter().try_for_each(|&(_, slot)| self.read_occupant(slot, &mut draft, remote).map(drop))
     }
 
-    /// Calls `visit` for every occupied slot, in order, with the digest of its key, and checks on the way that each has exactly
-    /// one. Returns the address of the first pair in the range that belongs to no slot.
+    /// Calls `visit` for every occupied slot, in order, with the digest of its key, and checks on the way that each has
+    /// exactly one. Returns the address of the first pair in the range that belongs to no slot.
     pub(super) fn scan_slots<R: Remote>(
         &self,
         addresses: RangeInclusive<u64>,
@@ -149,8 +149,8 @@ struct Mismatch {
 }
 
 impl<V: Variant, H: KeyHasher> Walk<'_, V, H> {
-    /// The remote has this key for this slot, and none that fits for those between the last one and this. `None` if it is
-    /// debris.
+    /// The remote has this key for this slot, and none that fits for those between the last one and this. `None` if it
+    /// is debris.
     fn step(&mut self, slot: Option<usize>, key: &[u8]) -> Result<Option<(usize, Digest)>, Mismatch> {
         let (table, digest) = (&self.filter.table, self.filter.hasher.digest(key));
         let Some(slot) = slot.filter(|&slot| table.holds(slot, self.filter.place_of(digest))) else {

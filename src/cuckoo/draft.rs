@@ -138,8 +138,8 @@ impl Draft {
         Ok(())
     }
 
-    /// What the remote has to do. First what comes, then what goes: if a store makes a part of a group only, every key still has
-    /// a pair.
+    /// What the remote has to do. First what comes, then what goes: if a store makes a part of a group only, every key
+    /// still has a pair.
     pub(super) fn changes(&self, addresses: Addresses) -> impl Iterator<Item = Change<'_>> {
         let insertions = self.moves().filter_map(move |(slot, _, new)| {
             new.map(|key| Change::Insert { address: addresses.of(slot), key })

@@ -11,6 +11,7 @@ use crate::{
 use super::address::Addresses;
 use super::builder::CuckooFilterBuilder;
 use super::draft::{Draft, Resident};
+use super::layout::promised_rate;
 use super::place::CuckooPlace;
 use super::rehash::place_in_epoch;
 use super::search::{BUDGET, Search};
@@ -22,8 +23,8 @@ use super::variant::{AdaptiveVariant, Variant};
 /// [`SwappingFilter`](super::SwappingFilter) are, each with its own [`Variant`].
 ///
 /// The address in the remote is the slot number (or, after every second rehash, the slot number behind that of the
-/// last slot), and each occupied slot has exactly one key there that fits it. What else is there is debris of groups that
-/// failed, and ignored.
+/// last slot), and each occupied slot has exactly one key there that fits it. What else is there is debris of groups
+/// that failed, and ignored.
 ///
 /// | operation | local | remote |
 /// |---|---|---|
@@ -181,6 +182,10 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
         self.capacity
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        promised_rate::<V>(self.table.layout(), self.capacity)
+    }
+
     fn stats(&self) -> FilterStats {
         let slots = self.table.layout().slots();
         FilterStats {
@@ -249,8 +254,8 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
         self.check_all(remote)
     }
 
-    /// Sweeps away what a failed rehash has left over as well. An item without a key goes only if the range has all addresses:
-    /// a group that was reported as failed may have moved its key to any slot.
+    /// Sweeps away what a failed rehash has left over as well. An item without a key goes only if the range has all
+    /// addresses: a group that was reported as failed may have moved its key to any slot.
     fn settle<R: Remote>(
         &mut self,
         addresses: RangeInclusive<u64>,

@@ -1,5 +1,6 @@
 //! The measures of a table: how many tables, bins, slots and bits, and what load and rate they give.
 
+use super::variant::Variant;
 use crate::BuildError;
 
 /// k tables of N bins of b slots of `width` bits.
@@ -73,6 +74,13 @@ impl CuckooLayout {
             _ => 0.97,
         }
     }
+}
+
+/// The probability that a filter of this layout accepts a key that is not stored when it is full and nothing was
+/// repaired.
+pub(super) fn promised_rate<V: Variant>(layout: &CuckooLayout, capacity: usize) -> f64 {
+    let shape = (layout.tables, layout.bin_slots);
+    false_positive_rate(shape, capacity as f64 / layout.slots() as f64, layout.width - V::SELECTOR_BITS)
 }
 
 /// The probability that a fresh filter of this load accepts a key that is not stored: each of the b·k slots

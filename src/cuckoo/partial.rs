@@ -7,6 +7,7 @@ use crate::{
 };
 
 use super::builder::CuckooFilterBuilder;
+use super::layout::promised_rate;
 use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
 use super::table::SlotTable;
@@ -137,6 +138,10 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        promised_rate::<PartialKey>(self.table.layout(), self.capacity)
     }
 
     fn stats(&self) -> FilterStats {

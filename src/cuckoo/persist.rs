@@ -66,8 +66,8 @@ impl<H: KeyHasher> Persist for PartialKeyCuckooFilter<H> {
     }
 }
 
-/// Parameters: tables, slots of a bin, bins of a table, bits of a slot, the number of the hash functions in use, whether the
-/// second half of the addresses is, whether keys may lie at the other ones, slots whose selector is not 0.
+/// Parameters: tables, slots of a bin, bins of a table, bits of a slot, the number of the hash functions in use,
+/// whether the second half of the addresses is, whether keys may lie at the other ones, slots whose selector is not 0.
 impl<V: AdaptiveVariant, H: KeyHasher> Persist for AdaptiveCuckooFilter<V, H> {
     const KIND: Kind = V::KIND;
 

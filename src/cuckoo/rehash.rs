@@ -108,8 +108,8 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         remote.flush().map_err(AdaptiveError::Remote)
     }
 
-    /// Removes everything outside the half of the addresses in use: copies of keys that a rehash has left there. All that the
-    /// filter holds lies in the half in use, so nothing is lost.
+    /// Removes everything outside the half of the addresses in use: copies of keys that a rehash has left there. All
+    /// that the filter holds lies in the half in use, so nothing is lost.
     pub(super) fn sweep<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
         for range in self.addresses.elsewhere() {
             clear_range(range, remote)?;

@@ -1,8 +1,9 @@
 //! Table and remote are brought together.
 //!
-//! A pair is *at home* if its slot holds its key's fingerprint; of several that are, the first. All others are *strays*: debris
-//! of a group that was made although it was reported as failed, or keys that have no item. What an item without a pair
-//! belonged to cannot be told from the item: its key may have moved to any slot. So items go only if everything was read.
+//! A pair is *at home* if its slot holds its key's fingerprint; of several that are, the first. All others
+//! are *strays*: debris of a group that was made although it was reported as failed, or keys that have no item. What an
+//! item without a pair belonged to cannot be told from the item: its key may have moved to any slot. So items go only
+//! if everything was read.
 
 use std::ops::RangeInclusive;
 
@@ -30,7 +31,8 @@ impl Found {
 }
 
 impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
-    /// Gives every key that the remote has in a range an item. Items without a key go if everything was read, with authority.
+    /// Gives every key that the remote has in a range an item. Items without a key go if everything was read, with
+    /// authority.
     pub(super) fn settle_slots<R: Remote>(
         &mut self,
         addresses: &RangeInclusive<u64>,

@@ -1,8 +1,9 @@
 //! Snapshots and what changed since: small files that turn one filter file into another.
 //!
-//! [`diff`] compares two files, [`apply`] turns the old one into the new one: byte for byte, or for filters on bins into one with the same
-//! fingerprints and repairs and so the same answers. A delta names what it belongs to by a checksum and by its generation; any
-//! other file is refused. What comes out is checked against a checksum of the new one: it is right, or an error.
+//! [`diff`] compares two files, [`apply`] turns the old one into the new one: byte for byte, or for filters on bins
+//! into one with the same fingerprints and repairs and so the same answers. A delta names what it belongs to by a
+//! checksum and by its generation; any other file is refused. What comes out is checked against a checksum of the new
+//! one: it is right, or an error.
 //!
 //! | kind | what a delta holds | 10,000 additions to 1,000,000 keys |
 //! |---|---|---|
@@ -277,7 +278,8 @@ fn frame(method: Method, base: (u64, u64), new_header: &Header, new: &[u8], body
     delta
 }
 
-/// The bytes of the new payload that differ from the old one, behind where they are. Beyond its end the old one is zeros.
+/// The bytes of the new payload that differ from the old one, behind where they are. Beyond its end the old one is
+/// zeros.
 fn changed_bytes(old: &[u8], new: &[u8]) -> Vec<u8> {
     let old = old.iter().copied().chain(std::iter::repeat(0));
     let changed: Vec<(u64, u8)> = (0..)
@@ -306,8 +308,8 @@ fn patched(old: &[u8], target: &Header, new_header: &[u8], body: &[u8]) -> Resul
     if places.len() != bytes.len() {
         return Err(DAMAGED);
     }
-    // Nothing is allocated on the word of a header alone: beyond the old payload, every line has a byte that is not 0 or the file is no
-    // filter's that grew by a change.
+    // Nothing is allocated on the word of a header alone: beyond the old payload, every line has a byte that is not 0
+    // or the file is no filter's that grew by a change.
     let payload_len = usize::try_from(target.payload_len).map_err(|_| DAMAGED)?;
     let most = old
         .len()

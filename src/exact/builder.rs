@@ -66,18 +66,19 @@ impl Default for ExactListBuilder {
 const BATCH: usize = 1 << 16;
 
 impl<H: KeyHasher> ExactListBuilder<H> {
-    /// Sets the seed of the hash function; from the operating system unless given. One seed and two lists always give the same bytes, on
-    /// any number of cores.
+    /// Sets the seed of the hash function; from the operating system unless given. One seed and two lists always give
+    /// the same bytes, on any number of cores.
     #[must_use]
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());
         self
     }
 
-    /// The share of keys of neither list that may be accepted: from 2^-31 up to 1, or to a half without a list of rejected keys.
+    /// The share of keys of neither list that may be accepted: from 2^-31 up to 1, or to a half without a list of
+    /// rejected keys.
     ///
-    /// Without it a list is as small as can be, and accepts up to half of such keys, or nearly all if more keys are accepted than
-    /// rejected. A list without rejected keys has a rate of 1/256.
+    /// Without it a list is as small as can be, and accepts up to half of such keys, or nearly all if more keys are
+    /// accepted than rejected. A list without rejected keys has a rate of 1/256.
     ///
     /// ```
     /// use besom::Filter;
@@ -105,8 +106,8 @@ impl<H: KeyHasher> ExactListBuilder<H> {
 
     /// Builds the list that accepts all keys of `yes` and rejects all keys of `no`. Keys may come more than once.
     ///
-    /// Each is gone through twice: to count its keys, and to read them. Takes 16 bytes of memory for every key of the shorter list and
-    /// for every other key that the first table lets through, and the list itself.
+    /// Each is gone through twice: to count its keys, and to read them. Takes 16 bytes of memory for every key of the
+    /// shorter list and for every other key that the first table lets through, and the list itself.
     ///
     /// # Errors
     ///

@@ -52,8 +52,8 @@ pub(super) fn shown(key: &[u8]) -> String {
     format!("{text:?}")
 }
 
-/// Repairs of a telescoping filter can bring back an older false positive, once in 1/ε times. So passes dwindle geometrically, and a list
-/// that takes this many will not come to an end.
+/// Repairs of a telescoping filter can bring back an older false positive, once in 1/ε times. So passes dwindle
+/// geometrically, and a list that takes this many will not come to an end.
 const MOST_PASSES: u32 = 64;
 
 /// Keys that are asked at once.
@@ -61,10 +61,10 @@ const BATCH: usize = 512;
 
 /// Repairs false positives until no key of a list is accepted.
 ///
-/// The list is gone through at least twice, or once if nothing of it is accepted; each pass costs a batched query per key.
-/// [`ExtensionFilter`](crate::ExtensionFilter) never takes back a repair, so two passes are enough for it;
-/// [`TelescopingFilter`](crate::TelescopingFilter) may need a few more. Insert all keys **before**: what is inserted later may
-/// make a false positive again of what was excluded.
+/// The list is gone through at least twice, or once if nothing of it is accepted; each pass costs a batched query per
+/// key. [`ExtensionFilter`](crate::ExtensionFilter) never takes back a repair, so two passes are enough for it;
+/// [`TelescopingFilter`](crate::TelescopingFilter) may need a few more. Insert all keys **before**: what is inserted
+/// later may make a false positive again of what was excluded.
 ///
 /// # Errors
 ///

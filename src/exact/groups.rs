@@ -11,9 +11,10 @@ use super::{ExactList, ExactListBuilder, ExactListError, limit_bits};
 
 /// Exact lists by group: certificates by their issuer, packages by their registry.
 ///
-/// Where groups differ in their share of accepted keys, one list for all is larger than it must be: it spends on every key what the
-/// mean share asks for. Here every group has an [`ExactList`] of its own, as large as its own share asks for. A group costs 128 to 256
-/// bytes more, so groups should have a thousand keys and more. Keys of groups without an accepted key are rejected, and take nothing.
+/// Where groups differ in their share of accepted keys, one list for all is larger than it must be: it spends on every
+/// key what the mean share asks for. Here every group has an [`ExactList`] of its own, as large as its own share asks
+/// for. A group costs 128 to 256 bytes more, so groups should have a thousand keys and more. Keys of groups without an
+/// accepted key are rejected, and take nothing.
 ///
 /// ```
 /// use besom::exact::{ExactGroups, ExactList};
@@ -79,8 +80,8 @@ impl<H: KeyHasher> ExactGroups<H> {
         self.lists.values().map(|list| limit_bits(list.len() as u64, list.rejected())).sum()
     }
 
-    /// All lists as bytes: a table of names and lengths with a checksum, then the files of the lists, each with checksums of
-    /// its own.
+    /// All lists as bytes: a table of names and lengths with a checksum, then the files of the lists, each with
+    /// checksums of its own.
     ///
     /// # Errors
     ///
@@ -176,7 +177,8 @@ fn number(rest: &mut &[u8], bytes: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: keys that are looked for in another group's list, groups that gain nothing, damaged files that are read.
+    //! Catches: keys that are looked for in another group's list, groups that gain nothing, damaged files that are
+    //! read.
     use super::*;
     use crate::testing::Random;
 

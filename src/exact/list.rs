@@ -10,10 +10,11 @@ use super::ribbon::machine::{Machine, Portable, Version};
 
 /// Accepts every key of one list and rejects every key of another, in about as few bits as that takes.
 ///
-/// Two tables: the first has r hash bits of every accepted key and lets through one other key in 2^r; the second has one bit for
-/// every accepted key and for every rejected one that got through. With k rejected keys for every accepted one that comes to
-/// r + 1 + k/2^r bits, and r is chosen for the smallest sum. Both are bumped ribbons: with 10^6 keys they took 0.6% more than that. If
-/// fewer keys are rejected than accepted, the rejected ones are stored and the answers turned round.
+/// Two tables: the first has r hash bits of every accepted key and lets through one other key in 2^r; the second has
+/// one bit for every accepted key and for every rejected one that got through. With k rejected keys for every accepted
+/// one that comes to r + 1 + k/2^r bits, and r is chosen for the smallest sum. Both are bumped ribbons: with 10^6 keys
+/// they took 0.6% more than that. If fewer keys are rejected than accepted, the rejected ones are stored and the
+/// answers turned round.
 ///
 /// | yes : no | limit | bits an accepted key |
 /// |---|---|---|
@@ -23,12 +24,12 @@ use super::ribbon::machine::{Machine, Portable, Version};
 /// | 1 : 110 | 8.23 | 8.76 |
 /// | 1 : 1000 | 11.41 | 11.99 |
 ///
-/// **Keys of neither list** are answered by chance: half of those that the first table lets through are accepted, all in all one in
-/// 2^(r+1). Ask for less with [`unknown_rate`](ExactListBuilder::unknown_rate). Without keys to reject, the first table is a
-/// static filter by itself: [`build_filter`](ExactListBuilder::build_filter).
+/// **Keys of neither list** are answered by chance: half of those that the first table lets through are accepted, all
+/// in all one in 2^(r+1). Ask for less with [`unknown_rate`](ExactListBuilder::unknown_rate). Without keys to reject,
+/// the first table is a static filter by itself: [`build_filter`](ExactListBuilder::build_filter).
 ///
-/// A list does not change. A query looks at two places, five cache lines at most for r up to 8; one key in twenty was bumped, and is looked
-/// for in one place more.
+/// A list does not change. A query looks at two places, five cache lines at most for r up to 8; one key in twenty was
+/// bumped, and is looked for in one place more.
 ///
 /// ```
 /// use besom::Filter;
@@ -299,6 +300,11 @@ impl<H: KeyHasher> Filter for ExactList<H> {
         self.len().max(1)
     }
 
+    /// The share of keys of neither list that is accepted: [`unknown_rate`](Self::unknown_rate).
+    fn false_positive_rate(&self) -> f64 {
+        self.unknown_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         let Tables { words, first, second, .. } = &self.tables;
         let rows = first.as_ref().map_or(0, Table::rows) + second.as_ref().map_or(0, Table::rows);
@@ -311,7 +317,8 @@ impl<H: KeyHasher> Filter for ExactList<H> {
         }
     }
 
-    /// Every table of the right size is a list, if not the one that was meant: files are told from damaged ones by their checksums.
+    /// Every table of the right size is a list, if not the one that was meant: files are told from damaged ones by
+    /// their checksums.
     fn verify(&self) -> Result<(), InvariantError> {
         let Tables { words, first, second, .. } = &self.tables;
         let end = second.as_ref().map(Table::end).or(first.as_ref().map(Table::end)).unwrap_or(0);

@@ -15,8 +15,9 @@ pub enum List {
 
 /// Two lists of keys that can be read more than once: files, tables, ranges.
 ///
-/// [`ExactListBuilder::build_from`](super::ExactListBuilder::build_from) reads the shorter list first and keeps 16 bytes of each of its
-/// keys; the other one is streamed past it, and only the keys that the first table lets through are kept. Neither list needs to be in memory.
+/// [`ExactListBuilder::build_from`](super::ExactListBuilder::build_from) reads the shorter list first and keeps 16
+/// bytes of each of its keys; the other one is streamed past it, and only the keys that the first table lets through
+/// are kept. Neither list needs to be in memory.
 ///
 /// ```
 /// use besom::exact::{ExactList, List, Lists};

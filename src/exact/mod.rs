@@ -1,8 +1,8 @@
 //! Exact lists: right answers for every key of two lists.
 //!
-//! Revoked certificates among all certificates, dangerous addresses among those that are visited, forbidden names among those
-//! that are known: there is a list of keys that must be accepted and a list of keys that must be rejected, both known when the list
-//! is built. There are two ways to build one:
+//! Revoked certificates among all certificates, dangerous addresses among those that are visited, forbidden names among
+//! those that are known: there is a list of keys that must be accepted and a list of keys that must be rejected, both
+//! known when the list is built. There are two ways to build one:
 //!
 //! | | [`ExactList`] | [`exclude`] |
 //! |---|---|---|
@@ -12,9 +12,9 @@
 //!
 //! Where groups of keys differ in their share of accepted ones, [`ExactGroups`] gives each a list of its own.
 //!
-//! Both can be [saved](crate::format::Persist), handed out and opened in a memory map; those who ask them need neither list nor
-//! remote. Without keys to reject, [`ExactList`] is a filter for data that does not change: 8.025 bits a key at a rate of 1/256
-//! with 10^6 keys, where the limit is 8.
+//! Both can be [saved](crate::format::Persist), handed out and opened in a memory map; those who ask them need neither
+//! list nor remote. Without keys to reject, [`ExactList`] is a filter for data that does not change: 8.025 bits a key
+//! at a rate of 1/256 with 10^6 keys, where the limit is 8.
 
 mod builder;
 mod exclude;

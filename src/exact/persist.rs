@@ -7,8 +7,8 @@ use super::list::{ExactList, Tables};
 use super::ribbon::machine::MOST_COLUMNS;
 use super::ribbon::{Band, Columns, Measures, Table};
 
-/// Bits of the second parameter: which tables there are, whether answers are turned round, and above them how many blocks of the first
-/// table have one more column.
+/// Bits of the second parameter: which tables there are, whether answers are turned round, and above them how many
+/// blocks of the first table have one more column.
 const FIRST: u64 = 1 << 8;
 const SECOND: u64 = 1 << 9;
 const INVERTED: u64 = 1 << 10;
@@ -17,8 +17,8 @@ const WIDER_AT: u32 = 16;
 /// Bits of the salt, below the number of places.
 const SALT_BITS: u32 = 8;
 
-/// Parameters: rejected keys; columns and what tables there are; three for each table: buckets of the first and of the second layer; places
-/// and salt of the last.
+/// Parameters: rejected keys; columns and what tables there are; three for each table: buckets of the first and of the
+/// second layer; places and salt of the last.
 impl<H: KeyHasher> Persist for ExactList<H> {
     const KIND: Kind = Kind::Exact;
 

@@ -63,7 +63,8 @@ fn bits(stored: u64, others: u64, columns: u32) -> f64 {
     stored * row + (stored + through) * EXACT
 }
 
-/// How many columns a table has that lets through this share, at most a half, of other keys; and the share of it that has one more.
+/// How many columns a table has that lets through this share, at most a half, of other keys; and the share of it that
+/// has one more.
 fn columns_for(rate: f64) -> (u32, f64) {
     let columns = (-rate.log2()).floor().max(1.0);
     // (1 − wider) · 2^−columns + wider · 2^−(columns + 1) = rate
@@ -71,8 +72,8 @@ fn columns_for(rate: f64) -> (u32, f64) {
     if wider < 1e-9 { (columns as u32, 0.0) } else { (columns as u32, wider.min(1.0)) }
 }
 
-/// The limit of any list that tells this many accepted keys from this many rejected ones, in bits: the binary logarithm of the number
-/// of ways to choose the accepted ones.
+/// The limit of any list that tells this many accepted keys from this many rejected ones, in bits: the binary logarithm
+/// of the number of ways to choose the accepted ones.
 ///
 /// ```
 /// use besom::exact::limit_bits;

@@ -80,7 +80,8 @@ fn first_common(mut left: &[Digest], mut right: &[Digest]) -> Option<Digest> {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: digests that are lost at the borders of parts or ranges, duplicates, common digests that are overlooked.
+    //! Catches: digests that are lost at the borders of parts or ranges, duplicates, common digests that are
+    //! overlooked.
     use std::collections::BTreeSet;
 
     use super::*;

@@ -52,9 +52,9 @@ const HOLDS: [(CodeShare, f64); 5] = [
 impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     common_parameters!();
 
-    /// Returns which table the filter is built on. Unless given, [bins](Table::Bins) for rates from 1/80 to 2^-16 and at least 10,000 keys, where
-    /// they are faster and about as small; a [quotient table](Table::Quotient) for all others, and for filters with
-    /// [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
+    /// Returns which table the filter is built on. Unless given, [bins](Table::Bins) for rates from 1/80 to 2^-16 and
+    /// at least 10,000 keys, where they are faster and about as small; a [quotient table](Table::Quotient) for all
+    /// others, and for filters with [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
     /// [`ExtensionFilter::table`] says which one a filter has.
     ///
@@ -94,8 +94,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// Beyond that, and unless given, a slot has the papers' 0.875 bits, and blocks that outgrow them behave as
     /// [`overflow`](Self::overflow) says. With remainders of 8 bits (ε = 2^-8) this layout is the
-    /// fastest. A filter that is asked for this stands on a [quotient table](Table::Quotient); bins have no code, and repairs
-    /// take the room that they need.
+    /// fastest. A filter that is asked for this stands on a [quotient table](Table::Quotient); bins have no code, and
+    /// repairs take the room that they need.
     ///
     /// ```
     /// use besom::{ExtensionFilter, Table};
@@ -139,8 +139,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     ///
     /// # Errors
     ///
-    /// [`BulkError`] says what cannot be met, or how the remote failed. It may have any part of the keys then: clear it, or do
-    /// this again.
+    /// [`BulkError`] says what cannot be met, or how the remote failed. It may have any part of the keys then: clear
+    /// it, or do this again.
     pub fn from_keys<K, R>(
         mut self,
         keys: &[K],
@@ -157,15 +157,16 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         }
     }
 
-    /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential pass
-    /// over the remote, which is only read; two if there are more keys than the capacity and the filter is
-    /// [growable](Self::growable). No memory but the filter's.
+    /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One
+    /// sequential pass over the remote, which is only read; two if there are more keys than the capacity and the filter
+    /// is [growable](Self::growable). No memory but the filter's.
     ///
     /// The seed must be the one that the addresses were made with; the other parameters may be others.
     ///
     /// # Errors
     ///
-    /// [`BulkError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not theirs.
+    /// [`BulkError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not
+    /// theirs.
     pub fn from_sorted<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
         let on = match self.build()?.on {
             On::Quotient(core) => On::Quotient(from_sorted(core, remote)?),
@@ -175,8 +176,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     }
 
     /// Returns the memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail or a larger
-    /// second level in rare cases; repairs do where a side store takes them, and growth does.
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
+    /// tail or a larger second level in rare cases; repairs do where a side store takes them, and growth does.
     ///
     /// # Errors
     ///
@@ -188,8 +189,8 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
         }
     }
 
-    /// The table that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset, and no
-    /// room for them before they are made.
+    /// The table that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset,
+    /// and no room for them before they are made.
     fn chosen(&self) -> Result<Table, BuildError> {
         let Parameters { capacity, rate, overflow, .. } = self.parameters;
         let resets = (overflow == Overflow::Reset).then_some("overflow(Reset)");

@@ -33,8 +33,9 @@ use scheme::Extending;
 /// An extension filter: adapts by making a slot's fingerprint longer.
 ///
 /// When a stored key is found to collide with a query, its fingerprint takes as many more of the key's hash bits
-/// as tell the two apart, two on average. It never loses them again, so with [`Overflow::Spill`](crate::Overflow::Spill) a repaired false
-/// positive stays away for as long as the stored key stays, and many that were never asked for go with it.
+/// as tell the two apart, two on average. It never loses them again, so with
+/// [`Overflow::Spill`](crate::Overflow::Spill) a repaired false positive stays away for as long as the stored key
+/// stays, and many that were never asked for go with it.
 ///
 /// | | |
 /// |---|---|
@@ -45,9 +46,9 @@ use scheme::Extending;
 /// | `insert`, `remove` | one group of changes to the remote; one range read if the key seems to be there already |
 /// | `adapt` | one range read, nothing written |
 ///
-/// It stands on one of two [tables](Table), which its builder [chooses](ExtensionFilterBuilder::table): what it promises is
-/// the same on both, but for speed and space. The table above is that of the quotient table; [`Table::Bins`] says what is
-/// different there.
+/// It stands on one of two [tables](Table), which its builder [chooses](ExtensionFilterBuilder::table): what it
+/// promises is the same on both, but for speed and space. The table above is that of the quotient table;
+/// [`Table::Bins`] says what is different there.
 ///
 /// **Set semantics**: inserting a key twice stores it once. **Growth** scans the remote once and keeps all repairs: a
 /// fingerprint that gets one more bit from the larger table gives back one bit of its extension.
@@ -101,7 +102,8 @@ macro_rules! on_table {
     };
 }
 
-/// Where a query looks: of a quotient table the quotient and the fraction, of bins the bin and what its line has of the key.
+/// Where a query looks: of a quotient table the quotient and the fraction, of bins the bin and what its line has of the
+/// key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place([u64; 2]);
 
@@ -145,8 +147,8 @@ impl ExtensionFilter<Xxh3> {
 }
 
 impl<H: KeyHasher> ExtensionFilter<H> {
-    /// How many keys have an extension of no bits, of one bit, of two bits and so on: how far repairs have gone. Walks the whole
-    /// filter.
+    /// How many keys have an extension of no bits, of one bit, of two bits and so on: how far repairs have gone. Walks
+    /// the whole filter.
     ///
     /// ```
     /// use besom::{Adaptive, ExtensionFilter, Filter, MemoryRemote};
@@ -212,8 +214,8 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
         on_table!(&self.on, filter => filter.contains_digest(digest))
     }
 
-    /// The upper half of the digest is nearly always enough, and the hash need not compute the other one. In the few other
-    /// cases the key is hashed once more.
+    /// The upper half of the digest is nearly always enough, and the hash need not compute the other one. In the few
+    /// other cases the key is hashed once more.
     #[inline(always)]
     fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
         match &self.on {
@@ -249,6 +251,10 @@ impl<H: KeyHasher> Filter for ExtensionFilter<H> {
 
     fn capacity(&self) -> usize {
         on_table!(&self.on, filter => filter.capacity())
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        on_table!(&self.on, filter => filter.false_positive_rate())
     }
 
     fn stats(&self) -> FilterStats {
@@ -350,8 +356,8 @@ impl<H: KeyHasher> Growable for ExtensionFilter<H> {
     }
 }
 
-/// Equal filters have the same table, parameters, hash function, keys (as far as they can tell) and repairs, in the same
-/// slots.
+/// Equal filters have the same table, parameters, hash function, keys (as far as they can tell) and repairs, in the
+/// same slots.
 impl<H: KeyHasher> PartialEq for ExtensionFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         match (&self.on, &other.on) {

@@ -1,5 +1,5 @@
-//! Extensions and the hash strings that they are cut from, on every table: an extension is the bits of a key's string from
-//! some place on, which is where the fingerprint of the table ends.
+//! Extensions and the hash strings that they are cut from, on every table: an extension is the bits of a key's string
+//! from some place on, which is where the fingerprint of the table ends.
 
 use crate::KeyHasher;
 use crate::coding::Extension;
@@ -18,8 +18,8 @@ impl Extension {
         self == Self::default() || self == Self::of(key, start, self.len())
     }
 
-    /// The shortest extension of a stored key, which has this one so far, that is not the query's too; `None` if the two strings
-    /// agree as far as extensions go.
+    /// The shortest extension of a stored key, which has this one so far, that is not the query's too; `None` if the
+    /// two strings agree as far as extensions go.
     pub(crate) fn against<H: KeyHasher>(
         self,
         query: &HashString<'_, H>,
@@ -31,8 +31,8 @@ impl Extension {
         Some(Self::of(stored, start, place as u32 - start + 1))
     }
 
-    /// The same after a doubling, in which the fingerprint has taken one bit of it. `key` is the stored one, in the larger
-    /// table.
+    /// The same after a doubling, in which the fingerprint has taken one bit of it. `key` is the stored one, in the
+    /// larger table.
     pub(crate) fn doubled<H: KeyHasher>(self, key: &HashString<'_, H>, start: u32) -> Self {
         Self::of(key, start, self.len().saturating_sub(1))
     }

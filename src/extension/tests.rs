@@ -1,5 +1,5 @@
-//! Catches: a builder that stands on another table than it says, announces the size of another one, or drops a wish; a rule
-//! that chooses bins where they are much larger.
+//! Catches: a builder that stands on another table than it says, announces the size of another one, or drops a wish; a
+//! rule that chooses bins where they are much larger.
 
 use crate::{Adaptive, BuildError, ExtensionFilter, Filter, MemoryRemote, Overflow, SipHash, Table};
 

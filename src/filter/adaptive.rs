@@ -18,22 +18,23 @@ use super::rebuild;
 /// always leave the *remote* as it was: an error of a store means "done or not done", and a commit that timed out may
 /// have happened. What follows from that is small:
 ///
-/// - **A key without an item**: its row was written, and the filter never heard of it. The next insertion of that key, repair
-///   near it, or [`settle`](Self::settle) gives it an item. Until then answer "maybe" for it from outside, as
+/// - **A key without an item**: its row was written, and the filter never heard of it. The next insertion of that key,
+///   repair near it, or [`settle`](Self::settle) gives it an item. Until then answer "maybe" for it from outside, as
 ///   [`Guard`](crate::Guard) does.
-/// - **An item without a key**: the row is gone, and the filter still accepts the key. It goes on answering "maybe present",
-///   and repairs next to it answer [`AdaptiveError::Inconsistent`], until [`settle`](Self::settle) with a read that is
-///   [authoritative](Authority::Authoritative), or [`rebuild`](Self::rebuild), has settled it.
+/// - **An item without a key**: the row is gone, and the filter still accepts the key. It goes on answering "maybe
+///   present", and repairs next to it answer [`AdaptiveError::Inconsistent`], until [`settle`](Self::settle) with a
+///   read that is [authoritative](Authority::Authoritative), or [`rebuild`](Self::rebuild), has settled it.
 ///
-/// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it says is
-/// checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and nothing changes.
+/// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it
+/// says is checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and
+/// nothing changes.
 pub trait Adaptive: Filter {
-    /// Whether the address of a key is the upper half of its digest, forever, as [`HashAddressed`] says: for those who ask at
-    /// run time, such as a store that keeps an index only for filters that need one.
+    /// Whether the address of a key is the upper half of its digest, forever, as [`HashAddressed`] says: for those who
+    /// ask at run time, such as a store that keeps an index only for filters that need one.
     const HASH_ADDRESSED: bool = false;
 
-    /// Returns whether the address of a key in this filter is the upper half of its digest. [`HASH_ADDRESSED`](Self::HASH_ADDRESSED),
-    /// unless the type has filters of several kinds.
+    /// Returns whether the address of a key in this filter is the upper half of its digest.
+    /// [`HASH_ADDRESSED`](Self::HASH_ADDRESSED), unless the type has filters of several kinds.
     fn is_hash_addressed(&self) -> bool {
         Self::HASH_ADDRESSED
     }
@@ -75,8 +76,8 @@ pub trait Adaptive: Filter {
         self.insert(key, remote).map(drop)
     }
 
-    /// Removes a key that the caller knows is stored, whether its row is still there or not. `false`, and nothing changes, if
-    /// no item accepts it. Reads only where which item goes depends on the other keys.
+    /// Removes a key that the caller knows is stored, whether its row is still there or not. `false`, and nothing
+    /// changes, if no item accepts it. Reads only where which item goes depends on the other keys.
     ///
     /// If the key is not stored after all, another one may be lost.
     ///
@@ -123,26 +124,27 @@ pub trait Adaptive: Filter {
     /// [`AdaptiveError`] if the remote failed or memory is lacking; the filter is unchanged.
     fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
 
-    /// Checks that filter and remote hold the same keys: every key of the remote, and every slot of the filter. Scans the
-    /// whole remote.
+    /// Checks that filter and remote hold the same keys: every key of the remote, and every slot of the filter. Scans
+    /// the whole remote.
     ///
     /// # Errors
     ///
     /// [`AdaptiveError::Inconsistent`] for the first address where they do not, or what the remote reports.
     fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
 
-    /// Brings filter and remote together in a range of addresses, after an operation there failed, when some key there was in
-    /// doubt, or to catch up with a store.
+    /// Brings filter and remote together in a range of addresses, after an operation there failed, when some key there
+    /// was in doubt, or to catch up with a store.
     ///
-    /// Reads the whole homes that the range touches and pairs their keys with the filter's items, so that as many keys as
-    /// possible have an item of their own that accepts them. Keys without one get one. Items without a key go only if the
-    /// read is [authoritative](Authority); otherwise they stay as they are, answer "maybe present", and are counted in
-    /// [`Settled::InQuestion`]. Writes nothing, except in filters that move keys, which clear what is not theirs out of the way.
+    /// Reads the whole homes that the range touches and pairs their keys with the filter's items, so that as many keys
+    /// as possible have an item of their own that accepts them. Keys without one get one. Items without a key go only
+    /// if the read is [authoritative](Authority); otherwise they stay as they are, answer "maybe present", and are
+    /// counted in [`Settled::InQuestion`]. Writes nothing, except in filters that move keys, which clear what is not
+    /// theirs out of the way.
     ///
     /// # Errors
     ///
-    /// [`AdaptiveError`] if the remote failed or a key that it has finds no room; the filter still holds every key that it
-    /// held.
+    /// [`AdaptiveError`] if the remote failed or a key that it has finds no room; the filter still holds every key that
+    /// it held.
     fn settle<R: Remote>(
         &mut self,
         addresses: RangeInclusive<u64>,
@@ -150,8 +152,8 @@ pub trait Adaptive: Filter {
         remote: &mut R,
     ) -> Result<Settled, AdaptiveError<R::Error>>;
 
-    /// The range of addresses that an operation on the key with this digest reads, if it reads anything; `None` where there is no
-    /// single one, as in cuckoo based filters.
+    /// The range of addresses that an operation on the key with this digest reads, if it reads anything; `None` where
+    /// there is no single one, as in cuckoo based filters.
     ///
     /// A store that knows it before fetches that range along with the data. It becomes narrower as the filter grows.
     fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
@@ -159,15 +161,16 @@ pub trait Adaptive: Filter {
         None
     }
 
-    /// Becomes a filter of exactly the keys that the remote has, from one sequential pass over it; repairs are forgotten. `false`,
-    /// and nothing happens, if the filter moves keys: what the remote has of it then is not where an empty filter would put it.
+    /// Becomes a filter of exactly the keys that the remote has, from one sequential pass over it; repairs are
+    /// forgotten. `false`, and nothing happens, if the filter moves keys: what the remote has of it then is not where
+    /// an empty filter would put it.
     ///
     /// Nothing is written. A filter that can grow becomes as large as it has to be.
     ///
     /// # Errors
     ///
-    /// [`AdaptiveError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not
-    /// theirs; the filter is unchanged.
+    /// [`AdaptiveError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are
+    /// not theirs; the filter is unchanged.
     fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
     where
         Self: Sized,
@@ -186,16 +189,17 @@ pub trait Adaptive: Filter {
     where
         Self: Sized;
 
-    /// Becomes a filter of exactly the keys that `keys` hands to its visitor, and makes the remote hold exactly these: the
-    /// way back that always leads home. Repairs are forgotten.
+    /// Becomes a filter of exactly the keys that `keys` hands to its visitor, and makes the remote hold exactly these:
+    /// the way back that always leads home. Repairs are forgotten.
     ///
-    /// Needs the memory of a second filter while it lasts, and no memory in proportion to the keys beyond that. The remote
-    /// is emptied and written in groups of a few hundred keys.
+    /// Needs the memory of a second filter while it lasts, and no memory in proportion to the keys beyond that. The
+    /// remote is emptied and written in groups of a few hundred keys.
     ///
     /// # Errors
     ///
-    /// [`RebuildError`] if the keys could not be read, the remote failed, or the keys do not fit. The filter is unchanged
-    /// then, but the remote may hold any part of the keys: rebuild again before anything else is done with it.
+    /// [`RebuildError`] if the keys could not be read, the remote failed, or the keys do not fit. The filter is
+    /// unchanged then, but the remote may hold any part of the keys: rebuild again before anything else is done with
+    /// it.
     ///
     /// ```
     /// use besom::{Adaptive, Filter, MemoryRemote, TelescopingFilter};
@@ -234,11 +238,11 @@ pub trait HashAddressed: Adaptive {}
 /// How much a read is worth to [`Adaptive::settle`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Authority {
-    /// What is not there is not stored: the view has every write that was acknowledged, no change to that part of the store began
-    /// since, and no key in the range is in doubt.
+    /// What is not there is not stored: the view has every write that was acknowledged, no change to that part of the
+    /// store began since, and no key in the range is in doubt.
     Authoritative,
-    /// The view may be an old one, or lack keys. That as many keys are there as the filter has items proves nothing: they may be
-    /// others.
+    /// The view may be an old one, or lack keys. That as many keys are there as the filter has items proves nothing:
+    /// they may be others.
     Partial,
 }
 

@@ -3,6 +3,10 @@
 use crate::{Adaptive, AdaptiveError, Remote};
 
 /// An adaptive filter that can be given more room.
+///
+/// Filters that were built [`growable`](crate::ExtensionFilterBuilder::growable) do it by themselves when they are
+/// full. Plain filters do not implement this: they grow by themselves, up to the size that they were
+/// [built for](crate::BinFilterBuilder::growable_to).
 pub trait Growable: Adaptive {
     /// Doubles the capacity now. Repairs survive: a repaired false positive is back with probability ε at most.
     ///

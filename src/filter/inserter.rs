@@ -52,8 +52,8 @@ impl Waiting {
 
 /// Inserts keys one by one at the speed of many at once: see [`Insert::inserter`].
 ///
-/// A key is inserted up to two dozen keys later than it was given; until then its memory is on its way. [`finish`](Self::finish)
-/// inserts those that still wait, and so does dropping this.
+/// A key is inserted up to two dozen keys later than it was given; until then its memory is on its way.
+/// [`finish`](Self::finish) inserts those that still wait, and so does dropping this.
 #[derive(Debug)]
 pub struct Inserter<'f, F: Insert> {
     filter: &'f mut F,
@@ -72,8 +72,8 @@ impl<'f, F: Insert> Inserter<'f, F> {
     ///
     /// # Errors
     ///
-    /// [`FullError`] without room for it, or without memory for one that waits. This key is not in the filter then; all that were
-    /// given before are, or wait still.
+    /// [`FullError`] without room for it, or without memory for one that waits. This key is not in the filter then; all
+    /// that were given before are, or wait still.
     #[inline]
     pub fn insert<K: Key + ?Sized>(&mut self, key: &K) -> Result<(), FullError> {
         let digest = self.filter.hasher().digest_key(key);
@@ -103,8 +103,8 @@ impl<'f, F: Insert> Inserter<'f, F> {
     ///
     /// # Errors
     ///
-    /// [`FullError`] if the filter lacks memory for one of them, which is lost then, as are those that were given after it.
-    /// For lack of capacity [`insert`](Self::insert) has refused before.
+    /// [`FullError`] if the filter lacks memory for one of them, which is lost then, as are those that were given after
+    /// it. For lack of capacity [`insert`](Self::insert) has refused before.
     pub fn finish(mut self) -> Result<(), FullError> {
         self.flush()
     }
@@ -126,8 +126,8 @@ impl<F: Insert> Drop for Inserter<'_, F> {
     }
 }
 
-/// Inserts all keys by `insert`, which cannot fail, each a little later than it came. If the iterator panics, those that came before
-/// are inserted all the same.
+/// Inserts all keys by `insert`, which cannot fail, each a little later than it came. If the iterator panics, those
+/// that came before are inserted all the same.
 pub(crate) fn extend<F: Filter, K: Key>(
     filter: &mut F,
     keys: impl IntoIterator<Item = K>,

@@ -36,8 +36,8 @@ pub trait Insert: Filter {
 
     /// Inserts a key. `false` if the filter accepted it before already: it was stored, or a false positive.
     ///
-    /// A Bloom filter counts such a key for nothing. Filters that can remove keys have multiset semantics and give it a slot all
-    /// the same; [`insert_unique`](Self::insert_unique) does not.
+    /// A Bloom filter counts such a key for nothing. Filters that can remove keys have multiset semantics and give it a
+    /// slot all the same; [`insert_unique`](Self::insert_unique) does not.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ pub trait Insert: Filter {
         self.insert_digest(digest)
     }
 
-    /// Returns a handle that inserts keys one by one at the speed of [`insert_many`](Self::insert_many): they wait a little, while
-    /// their memory is on its way. For tables beyond the processor's cache.
+    /// Returns a handle that inserts keys one by one at the speed of [`insert_many`](Self::insert_many): they wait a
+    /// little, while their memory is on its way. For tables beyond the processor's cache.
     ///
     /// ```
     /// use besom::{BinFilter, Filter, Insert};
@@ -72,9 +72,9 @@ pub trait Insert: Filter {
 
     /// Inserts a key unless the filter accepts it already; `false` then, and it takes no room.
     ///
-    /// For streams in which keys repeat and are never removed, such as URLs that were seen: a filter with multiset semantics
-    /// gives every repetition a slot otherwise. **Do not remove keys from a filter that was filled this way**: two keys that the
-    /// filter cannot tell apart share one slot.
+    /// For streams in which keys repeat and are never removed, such as URLs that were seen: a filter with multiset
+    /// semantics gives every repetition a slot otherwise. **Do not remove keys from a filter that was filled this
+    /// way**: two keys that the filter cannot tell apart share one slot.
     ///
     /// ```
     /// use besom::{BinFilter, Filter, Insert};
@@ -108,13 +108,13 @@ pub trait Insert: Filter {
 
     /// Inserts many keys, and says how many of them the filter did not accept before.
     ///
-    /// The same as inserting them one after the other, and faster on tables beyond the processor's cache: memory is fetched
-    /// ahead, or keys are sorted by place where that pays.
+    /// The same as inserting them one after the other, and faster on tables beyond the processor's cache: memory is
+    /// fetched ahead, or keys are sorted by place where that pays.
     ///
     /// # Errors
     ///
-    /// [`InsertManyError`] without room for all of them. It says how many there was room for: this many from the beginning are
-    /// in, and the others are not.
+    /// [`InsertManyError`] without room for all of them. It says how many there was room for: this many from the
+    /// beginning are in, and the others are not.
     ///
     /// ```
     /// use besom::quotient::QuotientFilter;
@@ -221,8 +221,8 @@ pub trait Remove: Insert {
 
     /// Removes a key, once if it was inserted several times. `false`, and nothing changes, if the filter rejects it.
     ///
-    /// **Remove only what was inserted.** Such a filter keeps a few bits of each key and no more: removing a key that was
-    /// never inserted takes away, at the false-positive rate, the bits of another one, which is lost then.
+    /// **Remove only what was inserted.** Such a filter keeps a few bits of each key and no more: removing a key that
+    /// was never inserted takes away, at the false-positive rate, the bits of another one, which is lost then.
     ///
     /// # Errors
     ///

@@ -9,8 +9,8 @@ use crate::{Digest, FilterStats, InvariantError, Key, KeyHasher, Seed, batch};
 /// ([`Remove::remove`](crate::Remove::remove) of a key that was never inserted, and
 /// [`WhitelistFilter::adapt`](crate::WhitelistFilter::adapt) of a stored one).
 ///
-/// A query has three parts, which [`contains_many`](Self::contains_many) takes apart to overlap the memory accesses of many
-/// keys: [`place`](Self::place) says where to look, [`prefetch`](Self::prefetch) fetches that, and
+/// A query has three parts, which [`contains_many`](Self::contains_many) takes apart to overlap the memory accesses of
+/// many keys: [`place`](Self::place) says where to look, [`prefetch`](Self::prefetch) fetches that, and
 /// [`contains_at`](Self::contains_at) looks.
 ///
 /// ```
@@ -56,6 +56,24 @@ pub trait Filter {
 
     /// How many keys fit before the filter is full or has to grow.
     fn capacity(&self) -> usize;
+
+    /// The promised false-positive rate: at most this share of queries for absent keys is accepted once as many
+    /// different keys as [`capacity`](Self::capacity) are stored, before any repair. With fewer keys, and with repairs,
+    /// it is less.
+    ///
+    /// It follows from what the filter is made of (slots and bits, as many as it has now) and never from what is
+    /// stored, so it costs O(1), and a filter that was read from a file promises what the written one did. It is an
+    /// expectation over the filter's secret seed. It meets the rate that the builder was asked for; since slots have
+    /// whole bits, it may be several times lower.
+    ///
+    /// ```
+    /// use besom::{BinFilter, Filter};
+    ///
+    /// let filter = BinFilter::builder().capacity(1000).false_positive_rate(0.001).build()?;
+    /// assert!((0.0001..=0.001).contains(&filter.false_positive_rate()));
+    /// # Ok::<(), besom::BuildError>(())
+    /// ```
+    fn false_positive_rate(&self) -> f64;
 
     /// The numbers that an operator wants to see.
     fn stats(&self) -> FilterStats;
@@ -148,6 +166,10 @@ macro_rules! forward {
 
             fn capacity(&self) -> usize {
                 (**self).capacity()
+            }
+
+            fn false_positive_rate(&self) -> f64 {
+                (**self).false_positive_rate()
             }
 
             fn stats(&self) -> FilterStats {

@@ -52,10 +52,11 @@ pub struct FilterStats {
     pub slots: usize,
     /// The share of the slots in use.
     pub load: f64,
-    /// The memory on the heap that the filter takes for its keys and repairs, in bits, side stores included. What operations
-    /// keep for themselves is apart, in [`working_bits`](Self::working_bits).
+    /// The memory on the heap that the filter takes for its keys and repairs, in bits, side stores included. What
+    /// operations keep for themselves is apart, in [`working_bits`](Self::working_bits).
     pub bits: usize,
-    /// Memory on the heap that operations work in and keep between them, in bits: some kilobits, however large the filter.
+    /// Memory on the heap that operations work in and keep between them, in bits: some kilobits, however large the
+    /// filter.
     pub working_bits: usize,
     /// False positives repaired so far.
     pub adaptations: u64,
@@ -105,12 +106,21 @@ impl FilterStats {
     }
 }
 
+/// The probability that another key has the fingerprint of one of these keys. A fingerprint is one of `homes`, and so
+/// many bits.
+pub(crate) fn collision_rate(keys: usize, homes: u64, bits: u32) -> f64 {
+    let fingerprints = homes as f64 * 2_f64.powi(bits as i32);
+    // 1 − (1 − 1/fingerprints)^keys, without the loss of what is close to 1.
+    -(keys as f64 * (-fingerprints.recip()).ln_1p()).exp_m1()
+}
+
 /// Writes what a filter is and what it holds, and not its words.
 pub(crate) fn describe<F: Filter>(name: &str, filter: &F, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let FilterStats { bits, load, adaptations, adapted_slots, .. } = filter.stats();
     f.debug_struct(name)
         .field("len", &filter.len())
         .field("capacity", &filter.capacity())
+        .field("false_positive_rate", &filter.false_positive_rate())
         .field("bits", &bits)
         .field("load", &load)
         .field("adaptations", &adaptations)

@@ -18,8 +18,8 @@
 //! 184  checksum of the 184 bytes before      8
 //! ```
 //!
-//! Exact lists are handed out by the million, and many are smaller than this. One whose payload is a single chunk and whose parameters
-//! are short has a *short* header instead, and no list of checksums behind it:
+//! Exact lists are handed out by the million, and many are smaller than this. One whose payload is a single chunk and
+//! whose parameters are short has a *short* header instead, and no list of checksums behind it:
 //!
 //! ```text
 //!   0  as above; flags: bit 1, the header is short
@@ -101,7 +101,8 @@ impl Places {
 /// Bytes for the parameters of a short header.
 const SHORT_ROOM: usize = 40;
 
-/// The parameters as a short header has them: seven bits a byte, the highest bit set in all but the last. `None` without room for them.
+/// The parameters as a short header has them: seven bits a byte, the highest bit set in all but the last. `None`
+/// without room for them.
 fn short_parameters(parameters: &[u64; PARAMETERS]) -> Option<[u8; SHORT_ROOM]> {
     let (mut bytes, mut at) = ([0; SHORT_ROOM], 0);
     for &parameter in parameters {
@@ -157,7 +158,8 @@ pub struct Header {
     pub payload_len: u64,
     /// See [`hash_check`].
     pub(super) hash_check: u64,
-    /// The checksum of the list of checksums; behind a short header there is none, and this is the checksum of the payload.
+    /// The checksum of the list of checksums; behind a short header there is none, and this is the checksum of the
+    /// payload.
     pub(crate) list_checksum: u64,
 }
 
@@ -329,8 +331,9 @@ pub(super) fn read_up_to(reader: &mut dyn Read, buffer: &mut [u8]) -> std::io::R
 
 /// 64 bits that tell a hash function and its seed from others, and give away neither.
 ///
-/// A seed that was left out must be given when the filter is read, and with a wrong one every stored key would be missing:
-/// so the file has to tell. SipHash keyed with a digest does not lead back to the digest, let alone to the seed.
+/// A seed that was left out must be given when the filter is read, and with a wrong one every stored key would be
+/// missing: so the file has to tell. SipHash keyed with a digest does not lead back to the digest, let alone to the
+/// seed.
 pub(super) fn hash_check(hasher: &impl KeyHasher) -> u64 {
     const QUESTION: &[u8] = b"besom: which hash function, which seed";
     let key = hasher.digest(QUESTION).to_u128().to_le_bytes();

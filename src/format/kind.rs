@@ -51,7 +51,8 @@ macro_rules! kinds {
                 }
             }
 
-            /// Returns the path of the type in this crate, as a program calls its functions: `cuckoo::CyclicFilter::<1>`.
+            /// Returns the path of the type in this crate, as a program calls its functions:
+            /// `cuckoo::CyclicFilter::<1>`.
             #[must_use]
             pub const fn type_name(self) -> &'static str {
                 match self {

@@ -1,8 +1,9 @@
 //! Filters that last: one file format for all of them.
 //!
 //! [`Persist`] writes and reads filters as streams, bytes and files, and opens them on a [`Region`] (a memory map, say)
-//! without reading them. [`inspect`] says what a file holds, [`check`] whether it is intact. `docs/formats.md` draws the
-//! format. [`delta`](crate::delta) has what changed between two files, [`AnyFilter`](crate::any::AnyFilter) opens a file of any kind.
+//! without reading them. [`inspect`] says what a file holds, [`check`] whether it is intact. `docs/formats.md` draws
+//! the format. [`delta`](crate::delta) has what changed between two files, [`AnyFilter`](crate::any::AnyFilter) opens a
+//! file of any kind.
 //!
 //! ```text
 //! | header       | checksums of the chunks, | payload: sections, each padded   |

@@ -43,8 +43,8 @@ impl WriteOptions {
     /// reader knows the seed, and anyone who has only the file cannot aim at the filter.
     ///
     /// The file then holds 64 bits that tell the right seed from a wrong one: seeds that can be guessed, such as small
-    /// numbers, can be confirmed with them. Whitelists and cascades keep digests besides, in files too, and anyone who knows
-    /// a key that one belongs to can work out the seed of [`Xxh3`](crate::Xxh3) from it: give them
+    /// numbers, can be confirmed with them. Whitelists and cascades keep digests besides, in files too, and anyone who
+    /// knows a key that one belongs to can work out the seed of [`Xxh3`](crate::Xxh3) from it: give them
     /// [`SipHash`](crate::SipHash).
     #[must_use]
     pub fn include_seed(mut self, include: bool) -> Self {

@@ -55,8 +55,8 @@ pub trait Persist: Filter + Sized {
 
     /// The filter whose parts come from the decoder, in the order in which they were handed to the encoder.
     ///
-    /// Checks everything that it takes to build the filter and to call its other functions without harm, but does not walk
-    /// it: what [`verify`](Filter::verify) checks is checked there.
+    /// Checks everything that it takes to build the filter and to call its other functions without harm, but does not
+    /// walk it: what [`verify`](Filter::verify) checks is checked there.
     ///
     /// # Errors
     ///
@@ -74,7 +74,8 @@ pub trait Persist: Filter + Sized {
 
     /// Reads a filter, and not a byte more: what follows it in the stream is left there.
     ///
-    /// Every chunk is checked before it is used. No more memory is taken than three times what has arrived, and a constant.
+    /// Every chunk is checked before it is used. No more memory is taken than three times what has arrived, and a
+    /// constant.
     ///
     /// # Errors
     ///
@@ -115,7 +116,8 @@ pub trait Persist: Filter + Sized {
         save::replace(path.as_ref(), |mut file| self.write_to(&mut file, options))
     }
 
-    /// Reads a filter from a file that holds nothing else. No more memory is taken than the file is long, and a constant.
+    /// Reads a filter from a file that holds nothing else. No more memory is taken than the file is long, and a
+    /// constant.
     ///
     /// # Errors
     ///
@@ -132,8 +134,8 @@ pub trait Persist: Filter + Sized {
     /// wrong, keys may be missing and operations may panic, although memory stays safe. [`check`](super::check) finds
     /// damage; [`verify`](Filter::verify) finds what checksums do not.
     ///
-    /// The first insertion, removal or repair copies what it changes into memory; the region never changes. Parts that do
-    /// not begin on a cache line, since the region itself does not, are copied at once.
+    /// The first insertion, removal or repair copies what it changes into memory; the region never changes. Parts that
+    /// do not begin on a cache line, since the region itself does not, are copied at once.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Ascending numbers in few bits: the gaps between them, by Rice's code.
 //!
-//! A gap is its upper part in unary (ones, then a zero) and its lower bits as they are. With the number of lower bits that suits the
-//! mean gap, random numbers take about half a bit more than they must.
+//! A gap is its upper part in unary (ones, then a zero) and its lower bits as they are. With the number of lower bits
+//! that suits the mean gap, random numbers take about half a bit more than they must.
 
 /// Bits in the order in which they were put, in whole bytes.
 #[derive(Debug, Default)]
@@ -98,8 +98,8 @@ pub(crate) fn write(numbers: &[u64], writer: &mut BitWriter) {
     }
 }
 
-/// Reads what [`write`] wrote, all of it below `bound`; `None` if it is something else. Takes no more memory than eight times the
-/// bits that are there.
+/// Reads what [`write`] wrote, all of it below `bound`; `None` if it is something else. Takes no more memory than eight
+/// times the bits that are there.
 pub(crate) fn read(reader: &mut BitReader<'_>, bound: u64) -> Option<Vec<u64>> {
     let (count, low) = (reader.take(COUNT_BITS)?, reader.take(LOW_BITS)? as u32);
     // Every number takes a bit at least.

@@ -4,13 +4,14 @@ use super::{Adversary, Answers, FreshKeys, Rules, Strikes};
 
 /// Lets a set of keys grow by its own false positives, through many hash functions.
 ///
-/// It stores nothing but its collection and looks for false positives. Each is like one of the collection in all that decides
-/// which function a key uses, and joins it. Then it fills the filter up with strangers and asks until the functions should have
-/// changed, removes the strangers and begins again. If anything that places a key survives a change of functions, the
-/// collection ends up sharing it: then any further key that shares it is a false positive far more often than it should be.
+/// It stores nothing but its collection and looks for false positives. Each is like one of the collection in all that
+/// decides which function a key uses, and joins it. Then it fills the filter up with strangers and asks until the
+/// functions should have changed, removes the strangers and begins again. If anything that places a key survives a
+/// change of functions, the collection ends up sharing it: then any further key that shares it is a false positive far
+/// more often than it should be.
 ///
-/// It begins with one key, and keeps every eighth find for the end: then it asks about these again and again, with some work in
-/// between so that their repairs are forgotten.
+/// It begins with one key, and keeps every eighth find for the end: then it asks about these again and again, with some
+/// work in between so that their repairs are forgotten.
 #[derive(Debug, Clone)]
 pub struct Gathering {
     seed: u64,
@@ -28,8 +29,8 @@ const KEPT: usize = 8;
 const TURN: f64 = 0.5;
 
 impl Gathering {
-    /// Plays with the keys of this seed. Collects with at most this many look-ups, and then asks this many times about what shares
-    /// the collection's traits.
+    /// Plays with the keys of this seed. Collects with at most this many look-ups, and then asks this many times about
+    /// what shares the collection's traits.
     #[must_use]
     pub fn new(seed: u64, lookups: u64, passes: usize) -> Self {
         Self { seed, lookups, passes, strikes: Strikes::default(), collected: 0 }

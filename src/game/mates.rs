@@ -2,12 +2,12 @@
 
 use super::{Adversary, Answers, FreshKeys, Rules, Strikes};
 
-/// Gathers false positives of the keys that it has stored, removes all of these, inserts one half of what it has gathered
-/// and asks about the other half.
+/// Gathers false positives of the keys that it has stored, removes all of these, inserts one half of what it has
+/// gathered and asks about the other half.
 ///
 /// Two queries that hit the same stored key share its fingerprint, so they share each other's, although they were never
-/// compared: the stored key has learned to tell them from itself, not from each other. Nobody seems to have published this.
-/// It works against every filter that extends fingerprints just as far as a repair needs, ghosts or not.
+/// compared: the stored key has learned to tell them from itself, not from each other. Nobody seems to have published
+/// this. It works against every filter that extends fingerprints just as far as a repair needs, ghosts or not.
 #[derive(Debug, Clone)]
 pub struct QueryMates {
     seed: u64,
@@ -19,23 +19,23 @@ pub struct QueryMates {
 }
 
 impl QueryMates {
-    /// Plays with the keys of this seed: stores `stored` keys, or as many as there may be, and gathers up to `pool` false positives
-    /// with at most this many look-ups.
+    /// Plays with the keys of this seed: stores `stored` keys, or as many as there may be, and gathers up to `pool`
+    /// false positives with at most this many look-ups.
     #[must_use]
     pub fn new(seed: u64, stored: usize, pool: usize, lookups: u64) -> Self {
         Self { seed, stored, pool, lookups, reversed: false, strikes: Strikes::default() }
     }
 
-    /// The same with the roles of query and stored key exchanged: inserts all that it has gathered and asks about the keys that were
-    /// stored before.
+    /// The same with the roles of query and stored key exchanged: inserts all that it has gathered and asks about the
+    /// keys that were stored before.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.reversed = true;
         self
     }
 
-    /// How often it asked about mates in the last game, and how many of them got through. The guess, which is one more mate, is not
-    /// among them.
+    /// How often it asked about mates in the last game, and how many of them got through. The guess, which is one more
+    /// mate, is not among them.
     #[must_use]
     pub fn strikes(&self) -> Strikes {
         self.strikes

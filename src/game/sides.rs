@@ -4,9 +4,10 @@ use super::{Adversary, Answers, FreshKeys, Rules, Strikes};
 
 /// Collects queries that were false positives, replaces all stored keys by others, and asks again.
 ///
-/// A query that was a false positive once is not repaired against keys that it never met. If all places are equally full, that
-/// says nothing of it. But while a filter is on its way from one hash function to the next, some places are fuller than others,
-/// and a false positive is more likely to be of such a place: so it is more likely than others to be one again.
+/// A query that was a false positive once is not repaired against keys that it never met. If all places are equally
+/// full, that says nothing of it. But while a filter is on its way from one hash function to the next, some places are
+/// fuller than others, and a false positive is more likely to be of such a place: so it is more likely than others to
+/// be one again.
 #[derive(Debug, Clone)]
 pub struct SideInference {
     seed: u64,
@@ -17,8 +18,8 @@ pub struct SideInference {
 }
 
 impl SideInference {
-    /// Plays with the keys of this seed: in each of this many rounds it looks for this many false positives, replaces all keys, and asks
-    /// about what it has found.
+    /// Plays with the keys of this seed: in each of this many rounds it looks for this many false positives, replaces
+    /// all keys, and asks about what it has found.
     #[must_use]
     pub fn new(seed: u64, rounds: usize, finds: usize) -> Self {
         Self { seed, rounds, finds, once: Strikes::default(), twice: Strikes::default() }

@@ -67,6 +67,10 @@ impl Filter for Model {
         self.capacity
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.capacity as f64 / self.buckets as f64
+    }
+
     fn stats(&self) -> FilterStats {
         FilterStats::default()
     }

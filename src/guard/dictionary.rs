@@ -36,8 +36,8 @@ pub trait Dictionary {
     /// Whatever the store reports. After an error the key may be there or not; after success it is not.
     fn remove(&mut self, key: &[u8]) -> Result<Option<Self::Value>, Self::Error>;
 
-    /// Calls `visit` with the bytes of every key that is stored, in any order; stops when it breaks. This is what a filter
-    /// comes back from when it has lost step, so it must leave no key out.
+    /// Calls `visit` with the bytes of every key that is stored, in any order; stops when it breaks. This is what a
+    /// filter comes back from when it has lost step, so it must leave no key out.
     ///
     /// # Errors
     ///

@@ -10,8 +10,9 @@ use crate::{Change, Remote};
 /// What is not known since an operation failed half-way.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Doubts {
-    /// Pairs of groups that are being applied, and whether the filter takes them to be there. Still here after the operation: it
-    /// failed, or panicked. The filter has not followed, so the way back is to make them what it takes them for.
+    /// Pairs of groups that are being applied, and whether the filter takes them to be there. Still here after the
+    /// operation: it failed, or panicked. The filter has not followed, so the way back is to make them what it takes
+    /// them for.
     pairs: BTreeMap<(u64, Box<[u8]>), bool>,
     /// Addresses at which the filter has met keys of others.
     open: Vec<u64>,

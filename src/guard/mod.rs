@@ -66,14 +66,15 @@ const REBUILD_SHARE: usize = 64;
 ///
 /// The filter holds every key that the dictionary may have: a key enters the filter before the dictionary and leaves it
 /// after the dictionary has confirmed that it is gone. An error of either store is taken for what it is, "done or not
-/// done". So whatever fails, at whatever moment, no stored key is ever rejected; a key that is left behind in the filter
-/// costs look-ups in vain, no more.
+/// done". So whatever fails, at whatever moment, no stored key is ever rejected; a key that is left behind in the
+/// filter costs look-ups in vain, no more.
 ///
-/// The next operation that writes or meets a false positive takes back a group of changes that the remote made or not. No repair
-/// and no removal is made before that, because what they read may not be what the filter knows of. A key that the dictionary took or
-/// not stays in the filter: one answer of a dictionary that has just failed is no reason to take it out. Where the remote does not explain the filter, nothing is taken out of the filter on its word; it is
-/// built again from a [scan](Dictionary::scan) of the dictionary, as soon as one item in 64 is concerned (so that the scans are
-/// paid for by the failures). [`restore`](Self::restore) does it at once.
+/// The next operation that writes or meets a false positive takes back a group of changes that the remote made or not.
+/// No repair and no removal is made before that, because what they read may not be what the filter knows of. A key that
+/// the dictionary took or not stays in the filter: one answer of a dictionary that has just failed is no reason to take
+/// it out. Where the remote does not explain the filter, nothing is taken out of the filter on its word; it is built
+/// again from a [scan](Dictionary::scan) of the dictionary, as soon as one item in 64 is concerned (so that the scans
+/// are paid for by the failures). [`restore`](Self::restore) does it at once.
 ///
 /// A failure on the filter's side never fails an operation that has its answer: [`stats`](Self::stats) counts it and
 /// [`take_fault`](Self::take_fault) tells it.
@@ -169,8 +170,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
             return Ok(None);
         }
         match self.watched_for(0, |filter, remote| filter.adapt(key, remote)) {
-            // The filter stores the key itself, or cannot tell it from one that it stores. Either the dictionary is mistaken,
-            // or an insertion failed half-way: one answer is no reason to take a key out of the filter.
+            // The filter stores the key itself, or cannot tell it from one that it stores. Either the dictionary is
+            // mistaken, or an insertion failed half-way: one answer is no reason to take a key out of the filter.
             Ok(Adaptation::NotFalsePositive | Adaptation::Unfixable) => {
                 self.stats.denied += 1;
                 self.suspects += 1;
@@ -251,8 +252,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         })
     }
 
-    /// Takes a key out of the filter that the dictionary does not have any more. `stored` says that it had it, and so the filter.
-    /// Whether the filter does not have it any more either.
+    /// Takes a key out of the filter that the dictionary does not have any more. `stored` says that it had it, and so
+    /// the filter. Whether the filter does not have it any more either.
     fn leave(&mut self, key: &[u8], stored: bool) -> bool {
         let left = self.watched(|filter, remote| match stored {
             true => filter.remove_stored(key, remote),
@@ -272,15 +273,15 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.filter.contains(key)
     }
 
-    /// Brings filter, remote and dictionary into step: where an operation failed, if that is enough, else by building filter and
-    /// remote again from a scan of the dictionary.
+    /// Brings filter, remote and dictionary into step: where an operation failed, if that is enough, else by building
+    /// filter and remote again from a scan of the dictionary.
     ///
     /// Costs nothing if no operation has failed.
     ///
     /// # Errors
     ///
-    /// [`RebuildError`] if the dictionary or the remote failed, or its keys do not fit. The filter still holds every key
-    /// that the dictionary has.
+    /// [`RebuildError`] if the dictionary or the remote failed, or its keys do not fit. The filter still holds every
+    /// key that the dictionary has.
     pub fn restore(&mut self) -> Result<(), RebuildError<D::Error, R::Error>> {
         self.find_out();
         while self.look_at_one() {}
@@ -288,11 +289,12 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         if self.suspects == 0 && settled { Ok(()) } else { self.rebuild() }
     }
 
-    /// Checks that filter, remote and dictionary hold the same keys, by one scan of the remote and one of the dictionary.
+    /// Checks that filter, remote and dictionary hold the same keys, by one scan of the remote and one of the
+    /// dictionary.
     ///
-    /// [`restore`](Self::restore) mends what failed. A remote that answers wrongly and reports no error leaves surplus pairs and
-    /// items that no later answer contradicts: they cost reads, and lose no key. This finds them, and [`rebuild`](Self::rebuild)
-    /// clears them away.
+    /// [`restore`](Self::restore) mends what failed. A remote that answers wrongly and reports no error leaves surplus
+    /// pairs and items that no later answer contradicts: they cost reads, and lose no key. This finds them, and
+    /// [`rebuild`](Self::rebuild) clears them away.
     ///
     /// ```
     /// use besom::{Guard, MemoryDictionary, MemoryRemote, TelescopingFilter};
@@ -362,8 +364,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         &self.remote
     }
 
-    /// The dictionary, to be configured or maintained. A key that is stored there behind the guard's back is rejected like
-    /// any other that the filter does not hold, until the filter is built again.
+    /// The dictionary, to be configured or maintained. A key that is stored there behind the guard's back is rejected
+    /// like any other that the filter does not hold, until the filter is built again.
     pub fn dictionary_mut(&mut self) -> &mut D {
         &mut self.dictionary
     }
@@ -387,8 +389,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         work(&mut self.filter, &mut Watched { remote, stats, doubts })
     }
 
-    /// The same for work that gives the filter this many keys at most. More are rows that it found and took in: the dictionary may
-    /// have none of them.
+    /// The same for work that gives the filter this many keys at most. More are rows that it found and took in: the
+    /// dictionary may have none of them.
     fn watched_for<T>(
         &mut self,
         most: usize,
@@ -408,8 +410,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.fault = Some(error);
     }
 
-    /// Takes a way back, if one is needed and it is time for it. Whether filter, remote and dictionary agree now, as far as is
-    /// known.
+    /// Takes a way back, if one is needed and it is time for it. Whether filter, remote and dictionary agree now, as
+    /// far as is known.
     #[inline]
     fn settle(&mut self) -> bool {
         self.doubts.are_settled() || self.settle_some()
@@ -428,7 +430,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
         self.doubts.are_settled()
     }
 
-    /// Takes back what the remote was told and may have done or not, while the filter has not followed. Whether that is known now.
+    /// Takes back what the remote was told and may have done or not, while the filter has not followed. Whether that is
+    /// known now.
     fn find_out(&mut self) -> bool {
         if self.doubts.lost {
             return false;

@@ -1,5 +1,5 @@
-//! Catches: a guard that forgets a key, counts wrongly, loses an answer that it had, or does not find its way back after an
-//! operation that failed half-way. Faults of all kinds on all filters are in `tests/faults.rs`.
+//! Catches: a guard that forgets a key, counts wrongly, loses an answer that it had, or does not find its way back
+//! after an operation that failed half-way. Faults of all kinds on all filters are in `tests/faults.rs`.
 
 use super::*;
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
@@ -38,7 +38,8 @@ fn a_dictionary_that_stores_and_times_out_keeps_its_key() {
     guard.dictionary_mut().faults.light_fuse(0, Fault::FailAfter);
     assert!(matches!(guard.insert(&500_u64, 5), Err(GuardError::Dictionary(_))));
     assert_eq!(guard.get(&500_u64).unwrap(), Some(5));
-    // One that does not store leaves a key behind in the filter, until a scan of the dictionary shows that it is not there.
+    // One that does not store leaves a key behind in the filter, until a scan of the dictionary shows that it is not
+    // there.
     guard.dictionary_mut().faults.light_fuse(0, Fault::FailBefore);
     assert!(guard.insert(&501_u64, 5).is_err());
     assert!(guard.contains(&501_u64) && guard.get(&501_u64).unwrap().is_none());

@@ -13,11 +13,11 @@ pub enum Table {
     /// The quotient table: for every rate, size and load, and the only one for filters that shall forget
     /// ([`Overflow::Reset`](crate::Overflow::Reset)) or have room for repairs from the beginning.
     Quotient,
-    /// Cache-line bins: faster, above all for insertions and batches. Every key belongs to one cache line, and what does
-    /// not fit there to a small second level.
+    /// Cache-line bins: faster, above all for insertions and batches. Every key belongs to one cache line, and what
+    /// does not fit there to a small second level.
     ///
-    /// At ε = 1/256 and load 0.95 a key takes 11.8 bits before repairs, instead of 11.7; rates above 1/160 cost as much as
-    /// that one. Repairs take nothing until a bin has its first, and always lie beside the bins then: there is no
+    /// At ε = 1/256 and load 0.95 a key takes 11.8 bits before repairs, instead of 11.7; rates above 1/160 cost as much
+    /// as that one. Repairs take nothing until a bin has its first, and always lie beside the bins then: there is no
     /// [`Overflow::Reset`](crate::Overflow::Reset) on bins. Rates go down to 2^-16.
     Bins,
 }
@@ -45,8 +45,8 @@ const ENOUGH: usize = 10_000;
 /// - the quotient table, if a wish needs it;
 /// - bins, if the rate is one of those that lines are cut for and there are enough keys; otherwise the quotient table.
 ///
-/// Nothing else counts, the machine least of all: the same builder chooses the same table wherever it runs. What speaks for
-/// these limits is measured in `docs/tables.md`.
+/// Nothing else counts, the machine least of all: the same builder chooses the same table wherever it runs. What speaks
+/// for these limits is measured in `docs/tables.md`.
 pub(crate) fn choose(wishes: Wishes) -> Result<Table, BuildError> {
     match (wishes.table, wishes.quotient_only) {
         (Some(Table::Bins), Some(second)) => Err(BuildError::Conflict { first: "table(Bins)", second }),
@@ -61,8 +61,8 @@ pub(crate) fn choose(wishes: Wishes) -> Result<Table, BuildError> {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: a table that was given and is not taken, a wish that is dropped silently, a limit that lies elsewhere than the
-    //! documentation says.
+    //! Catches: a table that was given and is not taken, a wish that is dropped silently, a limit that lies elsewhere
+    //! than the documentation says.
     use super::*;
 
     const MANY: Wishes = Wishes { table: None, capacity: 10_000, rate: 1.0 / 256.0, quotient_only: None };

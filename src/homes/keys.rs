@@ -61,8 +61,8 @@ impl Seen {
 /// What is done with each key, of which digest and bytes are given.
 pub(crate) type VisitKey<'v, E> = dyn FnMut(Digest, &[u8]) -> Result<(), AdaptiveError<E>> + 'v;
 
-/// Calls `visit` with every key of a range, in the order of their addresses. What comes from outside is checked: a key whose
-/// address is not its own, or that comes out of order, is an error.
+/// Calls `visit` with every key of a range, in the order of their addresses. What comes from outside is checked: a key
+/// whose address is not its own, or that comes out of order, is an error.
 pub(crate) fn visit<R: Remote>(
     addresses: RangeInclusive<u64>,
     hasher: &impl KeyHasher,

@@ -1,7 +1,7 @@
 //! Which item is whose: a matching in a small bipartite graph.
 
-/// For every key an item of its own that accepts it, for as many keys as possible; of two keys that cannot both have one, the
-/// first gets it.
+/// For every key an item of its own that accepts it, for as many keys as possible; of two keys that cannot both have
+/// one, the first gets it.
 pub(crate) fn pair(keys: usize, items: usize, accepts: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
     let (mut item_of, mut key_of) = (vec![None; keys], vec![None; items]);
     for key in 0..keys {
@@ -14,8 +14,8 @@ pub(crate) fn pair(keys: usize, items: usize, accepts: impl Fn(usize, usize) -> 
     item_of
 }
 
-/// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Anyone who had
-/// one before has one then.
+/// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Anyone
+/// who had one before has one then.
 fn augment(
     start: usize,
     item_of: &mut [Option<usize>],
@@ -58,8 +58,8 @@ fn rewire(
 
 #[cfg(test)]
 mod tests {
-    //! Catches: a key without an item although there is one for every key, an item that two keys share, an item that its key
-    //! does not fit, a key that goes without for the sake of a later one.
+    //! Catches: a key without an item although there is one for every key, an item that two keys share, an item that
+    //! its key does not fit, a key that goes without for the sake of a later one.
     use super::*;
     use crate::testing::Random;
 

@@ -1,8 +1,8 @@
 //! Table and remote side by side: two streams in the order of addresses, merged in one pass.
 //!
-//! Growth fills a table of twice the size so, and every key takes its item along; verification only compares; a filter is
-//! built from a scan without items. No random access, nothing written to the remote, and no memory but that of the tables and of
-//! the keys of one unit.
+//! Growth fills a table of twice the size so, and every key takes its item along; verification only compares; a filter
+//! is built from a scan without items. No random access, nothing written to the remote, and no memory but that of the
+//! tables and of the keys of one unit.
 
 use crate::{AdaptiveError, Digest, FullError, Remote};
 
@@ -38,7 +38,8 @@ pub(crate) fn verify_remote<G: Homed, R: Remote>(
 /// What is done with each key, and the item that it has.
 type Merge<'v, G, E> = dyn FnMut(Digest, Option<<G as Homed>::Item>) -> Result<(), AdaptiveError<E>> + 'v;
 
-/// Calls `take` with every key of the remote and its item, in the order of addresses. An item that has no key is an error.
+/// Calls `take` with every key of the remote and its item, in the order of addresses. An item that has no key is an
+/// error.
 fn merge<G: Homed, R: Remote>(
     table: &G,
     remote: &mut R,
@@ -109,8 +110,8 @@ impl<I: Copy> Unit<I> {
     }
 }
 
-/// The empty filter with all keys of a remote, which is only read: once if its capacity suffices, else twice. One that can
-/// grow is as large then as if it had.
+/// The empty filter with all keys of a remote, which is only read: once if its capacity suffices, else twice. One that
+/// can grow is as large then as if it had.
 pub(crate) fn from_sorted<G: Homed, R: Remote>(
     mut empty: G,
     remote: &mut R,

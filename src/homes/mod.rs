@@ -1,13 +1,13 @@
 //! What a filter whose keys are addressed by their hash does, whichever table it stands on.
 //!
-//! A table knows fingerprints and values; the keys are in the remote, sorted by the upper half of their digests. Insertion,
-//! removal, repair, growth and the way back after a failure are the same for all tables that can say of their items what
-//! [`Homed`] asks for, and written once here. Queries, and the insertions that one look at a block or a line suffices for, are
-//! the tables' own.
+//! A table knows fingerprints and values; the keys are in the remote, sorted by the upper half of their digests.
+//! Insertion, removal, repair, growth and the way back after a failure are the same for all tables that can say of
+//! their items what [`Homed`] asks for, and written once here. Queries, and the insertions that one look at a block or
+//! a line suffices for, are the tables' own.
 //!
-//! **Acceptance, not order.** The items of a home are paired with the keys that the remote has for it, so that every key has
-//! an item of its own that accepts it. Any such pairing will do: an item does not change by being paired, so no key loses its
-//! item and no repair comes back. `docs/design.md` has the proof.
+//! **Acceptance, not order.** The items of a home are paired with the keys that the remote has for it, so that every
+//! key has an item of its own that accepts it. Any such pairing will do: an item does not change by being paired, so no
+//! key loses its item and no repair comes back. `docs/design.md` has the proof.
 //!
 //! | | |
 //! |---|---|
@@ -75,12 +75,12 @@ pub(crate) trait Homed: Clone {
     /// Appends the items of a unit with their homes, by home, and those of one home in order.
     fn items_of_unit(&self, unit: u64, items: &mut Vec<(u64, Self::Item)>);
 
-    /// Which of these items, which all accept one key, can go when that key is removed, whichever of them is its own: what
-    /// the others accept includes all that this one does. `None` if that depends on the keys.
+    /// Which of these items, which all accept one key, can go when that key is removed, whichever of them is its own:
+    /// what the others accept includes all that this one does. `None` if that depends on the keys.
     fn dispensable(items: &[Self::Item]) -> Option<usize>;
 
-    /// Puts an initial item for a key into its home, where there is room for one, when the remote has made these changes. On
-    /// an error or a panic the table is as it was.
+    /// Puts an initial item for a key into its home, where there is room for one, when the remote has made these
+    /// changes. On an error or a panic the table is as it was.
     fn insert_item<R: Remote>(
         &mut self,
         digest: Digest,
@@ -88,7 +88,8 @@ pub(crate) trait Homed: Clone {
         remote: &mut R,
     ) -> Result<(), AdaptiveError<R::Error>>;
 
-    /// Removes an item of a home, when the remote has made these changes. On an error or a panic the table is as it was.
+    /// Removes an item of a home, when the remote has made these changes. On an error or a panic the table is as it
+    /// was.
     fn remove_item<R: Remote>(
         &mut self,
         home: u64,
@@ -118,7 +119,8 @@ pub(crate) trait Homed: Clone {
 
 /// A larger table while it is being filled. `G` is the table that it is going to replace.
 pub(crate) trait Filling<G: Homed> {
-    /// Takes a key, with the item that it had so far in a table of half the size. Keys come in the order of their addresses.
+    /// Takes a key, with the item that it had so far in a table of half the size. Keys come in the order of their
+    /// addresses.
     fn take<E>(&mut self, digest: Digest, item: Option<G::Item>, table: &G) -> Result<(), AdaptiveError<E>>;
 
     /// All keys have been taken.

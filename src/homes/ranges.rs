@@ -1,8 +1,8 @@
 //! Homes: which range of addresses the keys have that a table cannot tell apart by their places.
 //!
-//! The upper half of a digest times the number of *units* of a table (its slots or bins) is a fixed-point number. Its integer
-//! part is the unit; with some digits behind it, it is the *home*. So homes, units and addresses ascend together, and the keys of
-//! a home are those whose address lies in one range, whatever the size of the table:
+//! The upper half of a digest times the number of *units* of a table (its slots or bins) is a fixed-point number. Its
+//! integer part is the unit; with some digits behind it, it is the *home*. So homes, units and addresses ascend
+//! together, and the keys of a home are those whose address lies in one range, whatever the size of the table:
 //!
 //! ```text
 //! home h of M = units · 2^digits     ⌈h · 2^64 / M⌉ ..= ⌈(h + 1) · 2^64 / M⌉ − 1

@@ -1,5 +1,5 @@
-//! Insertion, removal and repair: what is to change is worked out first, then the remote is told, then memory changes, which
-//! cannot fail.
+//! Insertion, removal and repair: what is to change is worked out first, then the remote is told, then memory changes,
+//! which cannot fail.
 
 use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
 
@@ -53,8 +53,8 @@ pub(super) fn make_room<G: Homed, R: Remote>(
     grow(table, remote)
 }
 
-/// Whether a key has an item of its own. The pairing answers that: its row may be there although the filter has never heard of
-/// it, so of the keys of its home it is the last to be given an item.
+/// Whether a key has an item of its own. The pairing answers that: its row may be there although the filter has never
+/// heard of it, so of the keys of its home it is the last to be given an item.
 fn has_item<G: Homed, R: Remote>(
     table: &G,
     digest: Digest,
@@ -99,8 +99,8 @@ pub(crate) fn remove<G: Homed, R: Remote>(
     Ok(true)
 }
 
-/// Removes a key that is stored, which the caller knows; `false` if no item accepts it. Reads only where which item goes depends
-/// on the other keys.
+/// Removes a key that is stored, which the caller knows; `false` if no item accepts it. Reads only where which item
+/// goes depends on the other keys.
 pub(crate) fn remove_stored<G: Homed, R: Remote>(
     table: &mut G,
     key: &[u8],

@@ -1,19 +1,20 @@
 //! Operations of adaptive filters in steps, for stores that must be waited for.
 //!
-//! An operation of an [`Adaptive`](crate::Adaptive) filter reads ranges of its [`Remote`], makes at most one group of changes there, and
-//! changes memory last. If the remote fails, memory is as it was. So an operation can be **played**: run as often as it
-//! takes, each time against a remote that answers at once from what is known so far.
+//! An operation of an [`Adaptive`](crate::Adaptive) filter reads ranges of its [`Remote`], makes at most one group of
+//! changes there, and changes memory last. If the remote fails, memory is as it was. So an operation can be **played**:
+//! run as often as it takes, each time against a remote that answers at once from what is known so far.
 //!
-//! 1. It asks for a range that is not known: the run fails, and [`Play::step`] returns [`Step::Needs`]. The driver reads the
-//!    range, gives the pairs to [`Play::evidence`], and plays again.
+//! 1. It asks for a range that is not known: the run fails, and [`Play::step`] returns [`Step::Needs`]. The driver
+//!    reads the range, gives the pairs to [`Play::evidence`], and plays again.
 //! 2. It makes its group: the run fails, and `step` returns [`Step::Commit`]. The driver makes the changes, calls
 //!    [`Play::committed`], and plays for the last time.
 //! 3. The last run asks for the same ranges, makes the same group, is told that it was made, and changes memory:
 //!    [`Step::Done`].
 //!
-//! Nothing here waits, locks or does input and output. The driver does, in whatever way it likes: blocking, with a future, on
-//! another thread. It locks the filter for one step at a time, and keeps the filter from being changed by others between
-//! [`Step::Commit`] and [`Step::Done`]. [`Sharded`](crate::Sharded) is such a driver; so are the stores of `besom-store`.
+//! Nothing here waits, locks or does input and output. The driver does, in whatever way it likes: blocking, with a
+//! future, on another thread. It locks the filter for one step at a time, and keeps the filter from being changed by
+//! others between [`Step::Commit`] and [`Step::Done`]. [`Sharded`](crate::Sharded) is such a driver; so are the stores
+//! of `besom-store`.
 //!
 //! ```
 //! use besom::play::{Adapt, Insert, Play, Step};
@@ -59,8 +60,9 @@ pub enum Step<T> {
     Needs(RangeInclusive<u64>),
     /// Its [group](Play::group) of changes has to be made now. The filter is unchanged.
     Commit,
-    /// It makes more than one group, as a rehash does: run it on a copy of the filter with the remote itself, and put the copy
-    /// in the filter's place. A group that was committed does no harm, as changes are idempotent. The filter is unchanged.
+    /// It makes more than one group, as a rehash does: run it on a copy of the filter with the remote itself, and put
+    /// the copy in the filter's place. A group that was committed does no harm, as changes are idempotent. The filter
+    /// is unchanged.
     Beyond,
     /// It is done.
     Done(T),
@@ -101,8 +103,8 @@ impl Play {
     /// Plays operations whose changes are made afterwards, or by the store itself: no step is [`Step::Commit`].
     ///
     /// Several operations can be played one after the other. [`group`](Self::group) gathers their changes, and the
-    /// evidence is kept up to date with them. A driver that fails to make the changes has a filter that knows of them; see
-    /// [`Settle`] for the way back.
+    /// evidence is kept up to date with them. A driver that fails to make the changes has a filter that knows of them;
+    /// see [`Settle`] for the way back.
     #[must_use]
     pub fn taking() -> Self {
         Self { mode: Mode::Taking, ..Self::new() }

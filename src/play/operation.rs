@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use crate::{Adaptation, Adaptive, AdaptiveError, Authority, Remote, Settled};
 
-/// One operation of a filter of type `F`. It must do the same each time that it is run, and nothing to the filter if the
-/// remote fails.
+/// One operation of a filter of type `F`. It must do the same each time that it is run, and nothing to the filter if
+/// the remote fails.
 pub trait Operation<F> {
     /// What it returns.
     type Output;

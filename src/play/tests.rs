@@ -1,5 +1,5 @@
-//! Catches: an operation that does something else in steps than at once, evidence that is taken for more than it is, a group
-//! that is made twice or forgotten.
+//! Catches: an operation that does something else in steps than at once, evidence that is taken for more than it is, a
+//! group that is made twice or forgotten.
 
 use super::*;
 use crate::testing::Random;
@@ -108,7 +108,8 @@ fn a_filter_that_changed_since_the_commit_is_noticed() {
     assert!(filter.contains(&b"one"[..]));
 }
 
-/// A rehash makes many groups, reads between them, and has moved the keys before it is done: not a step of it may be played.
+/// A rehash makes many groups, reads between them, and has moved the keys before it is done: not a step of it may be
+/// played.
 #[test]
 fn what_takes_many_groups_is_left_to_the_remote_itself() {
     let builder = CuckooingFilter::builder().shape(2, 1).capacity(40).slot_bits(3);

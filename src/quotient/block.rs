@@ -137,7 +137,8 @@ pub(crate) fn remainders_from<S: Shape>(shape: S, block: &[u64], slot: u32) -> u
     read_bytes(block, byte as usize).wrapping_shr(bit - 8 * byte)
 }
 
-/// The 8 remainders of a byte before a slot, the last in the highest byte. Anything for a slot beyond the end of the block.
+/// The 8 remainders of a byte before a slot, the last in the highest byte. Anything for a slot beyond the end of the
+/// block.
 #[inline(always)]
 pub(crate) fn remainders_before<S: Shape>(shape: S, block: &[u64], slot: u32) -> u64 {
     read_bytes(block, (shape.remainders_at() / 8 + slot - 8) as usize)
@@ -279,8 +280,8 @@ fn read_bytes(words: &[u64], byte: usize) -> u64 {
     words[word] >> shift | above
 }
 
-/// Writes the word that begins at a byte, or the last one of the block if that begins before it. On little-endian machines
-/// only.
+/// Writes the word that begins at a byte, or the last one of the block if that begins before it. On little-endian
+/// machines only.
 #[inline(always)]
 #[expect(clippy::assertions_on_constants, reason = "it is constant on each machine, but not on all")]
 fn write_bytes(words: &mut [u64], byte: usize, value: u64) {

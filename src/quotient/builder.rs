@@ -58,8 +58,19 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
     /// the way, and pays for that with one bit more per key for every doubling that is still to come.
     ///
-    /// The adaptive filters are just `growable`, without a limit: they ask their remote for more bits of a key's hash. This
-    /// one has none to ask, so the bits must be there from the beginning.
+    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask
+    /// their remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest
+    /// size from the beginning, so it must be told that size.
+    ///
+    /// ```
+    /// use besom::quotient::QuotientFilter;
+    /// use besom::{Filter, Insert};
+    ///
+    /// let mut filter = QuotientFilter::builder().capacity(100).growable_to(1000).build()?;
+    /// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
+    /// assert!(filter.capacity() >= 1000 && filter.contains(&999_u64));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn growable_to(mut self, keys: usize) -> Self {
         self.max_capacity = Some(keys);
         self
@@ -104,8 +115,8 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
 
     /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
     ///
-    /// Several times faster than inserting them one by one: they are sorted by place first, and the table is written in one
-    /// pass; with the feature `rayon`, on all cores. Takes 8 bytes a key meanwhile, and hashes each twice.
+    /// Several times faster than inserting them one by one: they are sorted by place first, and the table is written in
+    /// one pass; with the feature `rayon`, on all cores. Takes 8 bytes a key meanwhile, and hashes each twice.
     ///
     /// ```
     /// use besom::quotient::QuotientFilter;
@@ -132,8 +143,8 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     }
 
     /// The memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail in
-    /// rare cases; growth does.
+    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
+    /// tail in rare cases; growth does.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Whole tables from keys in any order: sorted by place first, then written block by block.
 //!
-//! 1. Keys are **scattered** into buckets by the block of their quotient. A bucket's part of the table fits into a core's
-//!    cache.
+//! 1. Keys are **scattered** into buckets by the block of their quotient. A bucket's part of the table fits into a
+//!    core's cache.
 //! 2. A bucket is **sorted** by quotient, by counting. Keys of one quotient keep their order.
 //! 3. Its blocks are **filled** from the first to the last. All that a bucket has to know of those before it is where
 //!    their items end; what it pushes over its own end is written down and put there when all are filled.
@@ -194,8 +194,8 @@ struct Sorted<T, P> {
 
 /// Fills an empty table with the items of all numbers below `count`.
 ///
-/// `prepare` gets the items of every bucket in order, may take some out, and makes something of them, on any core. `visit` gets
-/// what it made, in order, one after the other.
+/// `prepare` gets the items of every bucket in order, may take some out, and makes something of them, on any core.
+/// `visit` gets what it made, in order, one after the other.
 pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
     mut table: Table,
     count: usize,

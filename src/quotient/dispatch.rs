@@ -190,9 +190,9 @@ impl Table {
         unsafe { (self.operations.insert_here)(self, quotient, remainder) }
     }
 
-    /// Inserts an item if its block alone can tell that this is all there is to do (the block has room for it and the code
-    /// 0, and no item of the quotient has this remainder) and `agree`, which is asked then, says so. Nothing changes before
-    /// it has. Whether it was asked.
+    /// Inserts an item if its block alone can tell that this is all there is to do (the block has room for it and the
+    /// code 0, and no item of the quotient has this remainder) and `agree`, which is asked then, says so. Nothing
+    /// changes before it has. Whether it was asked.
     #[inline(always)]
     pub(crate) fn insert_fresh(
         &mut self,
@@ -204,8 +204,8 @@ impl Table {
         unsafe { (self.operations.insert_fresh)(self, quotient, remainder, agree) }
     }
 
-    /// The same for a table whose codes are flags of quotients and marks: asks if the quotient's flag and all marks are not
-    /// set. `None` if it was not asked.
+    /// The same for a table whose codes are flags of quotients and marks: asks if the quotient's flag and all marks are
+    /// not set. `None` if it was not asked.
     #[inline(always)]
     pub(crate) fn insert_unflagged(
         &mut self,
@@ -217,8 +217,8 @@ impl Table {
         unsafe { (self.operations.insert_unflagged)(self, quotient, remainder, agree) }
     }
 
-    /// Where an item of this quotient would be inserted, and which slots would be moved. The last of them may lie behind
-    /// the tail.
+    /// Where an item of this quotient would be inserted, and which slots would be moved. The last of them may lie
+    /// behind the tail.
     #[inline(always)]
     pub(crate) fn gap(&self, quotient: u64) -> Shift {
         // SAFETY: the operations were chosen for this processor.

@@ -1,8 +1,8 @@
 //! The plain quotient filter.
 
-use crate::filter::{PART, SMALL, insert_in_order, insert_in_parts, insert_one_by_one};
+use crate::filter::{PART, SMALL, collision_rate, insert_in_order, insert_in_parts, insert_one_by_one};
 use crate::{
-    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher,
+    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher, Merge,
     MergeError, RemovalDisabled, Remove, Seed, Xxh3,
 };
 
@@ -76,37 +76,6 @@ impl<H: KeyHasher> QuotientFilter<H> {
         let remainder = self.table.remainder_of(place.fraction);
         let slots = self.table.run(place.quotient).into_iter().flat_map(|run| run.slots());
         slots.filter(|&slot| self.table.remainder(slot) == remainder).count()
-    }
-
-    /// Takes all keys of `other` in, in one pass over both.
-    ///
-    /// Filters that have grown differently can be merged if they began with the same parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`MergeError`] if hash functions or shapes differ, or if the union does not fit; both are unchanged then.
-    pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        if self.hasher != other.hasher {
-            return Err(MergeError::HashMismatch);
-        }
-        self.check_shapes(other)?;
-        let needed = self.table.len() + other.table.len();
-        let mut left = Side::of(self);
-        let mut right = Side::of(other);
-        while left.table().slots() < right.table().slots() || needed > left.capacity {
-            if left.doublings == 0 {
-                return Err(MergeError::Full { needed, capacity: left.capacity });
-            }
-            left.double()?;
-        }
-        while right.table().slots() < left.table().slots() {
-            right.double()?;
-        }
-        let merged = left.table().merged(right.table());
-        let table = merged.map_err(|_| MergeError::OutOfMemory { bytes: left.table().memory_bits() / 8 })?;
-        (self.capacity, self.doublings) = (left.capacity, left.doublings);
-        self.table = table;
-        Ok(())
     }
 
     /// Whether doubling makes the two filters alike. A table that doubles has a bit less for every remainder.
@@ -240,6 +209,10 @@ impl<H: KeyHasher> Filter for QuotientFilter<H> {
         self.capacity
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.slots(), self.table.remainder_bits())
+    }
+
     fn stats(&self) -> FilterStats {
         let (items, slots) = (self.table.len(), self.table.slots() as usize);
         let (load, bits) = (items as f64 / slots as f64, self.table.memory_bits());
@@ -316,6 +289,34 @@ impl<H: KeyHasher> Remove for QuotientFilter<H> {
         let Some(run) = self.table.run(place.quotient) else { return Ok(false) };
         let rank = run.slots().position(|slot| self.table.remainder(slot) == remainder);
         Ok(rank.map(|rank| self.table.remove(place.quotient, rank)).is_some())
+    }
+}
+
+impl<H: KeyHasher> Merge for QuotientFilter<H> {
+    /// Filters that have grown differently can be merged if they were built with the same parameters. The filter grows
+    /// as far as it must and was built for.
+    fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
+        if self.hasher != other.hasher {
+            return Err(MergeError::HashMismatch);
+        }
+        self.check_shapes(other)?;
+        let needed = self.table.len() + other.table.len();
+        let mut left = Side::of(self);
+        let mut right = Side::of(other);
+        while left.table().slots() < right.table().slots() || needed > left.capacity {
+            if left.doublings == 0 {
+                return Err(MergeError::Full { needed, capacity: left.capacity });
+            }
+            left.double()?;
+        }
+        while right.table().slots() < left.table().slots() {
+            right.double()?;
+        }
+        let merged = left.table().merged(right.table());
+        let table = merged.map_err(|_| MergeError::OutOfMemory { bytes: left.table().memory_bits() / 8 })?;
+        (self.capacity, self.doublings) = (left.capacity, left.doublings);
+        self.table = table;
+        Ok(())
     }
 }
 

@@ -1,9 +1,10 @@
-//! Shapes of one cache line that are known when the program is compiled: those for the rates 1/100 and 1/1000. On x86-64 only.
+//! Shapes of one cache line that are known when the program is compiled: those for the rates 1/100 and 1/1000. On
+//! x86-64 only.
 
 use super::geometry::{Geometry, Shape};
 
-/// A shape that is known when the program is compiled, with remainders of R bits in one cache line, and slots and code as
-/// [`Geometry`] chooses them.
+/// A shape that is known when the program is compiled, with remainders of R bits in one cache line, and slots and code
+/// as [`Geometry`] chooses them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FixedLine<const R: u32, const SLOTS: u32, const CODE_BITS: u32>;
 

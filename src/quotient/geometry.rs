@@ -18,9 +18,9 @@ pub(crate) const MARKED: u32 = 16;
 
 /// The fields of a block, as the functions that touch bits need them.
 ///
-/// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), and so do those with r = 7 and 10 (`FixedLine`), so that
-/// their hot functions compile to constant shifts; every other one is a [`Geometry`] that computes them, with the size of its blocks as a constant
-/// for the common sizes ([`BlocksOf`]).
+/// The two shapes with r = 8 exist as types of their own ([`ByteLine`]), and so do those with r = 7 and 10
+/// (`FixedLine`), so that their hot functions compile to constant shifts; every other one is a [`Geometry`] that
+/// computes them, with the size of its blocks as a constant for the common sizes ([`BlocksOf`]).
 pub(crate) trait Shape: Copy {
     /// Whether it is a [`ByteLine`].
     const BYTE_LINE: bool = false;
@@ -72,8 +72,8 @@ pub(crate) trait Shape: Copy {
         self.runends_end() - self.slots()
     }
 
-    /// The first of the 8 bytes that hold the runends, the bit below them included, and by how many bits they have to be
-    /// shifted up so that nothing is above the runends.
+    /// The first of the 8 bytes that hold the runends, the bit below them included, and by how many bits they have to
+    /// be shifted up so that nothing is above the runends.
     #[inline(always)]
     fn runends_load(self) -> (usize, u32) {
         load_before(self.runends_end())

@@ -92,8 +92,8 @@ fn open_gap<S: Shape, M: Machine>(
 }
 
 impl Table {
-    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing changes. With
-    /// `ASK`, says as well whether the quotient had this remainder already. `shape` must be the table's own.
+    /// [`insert`](Table::insert) on this machine, if there is room in the quotient's own block; else nothing changes.
+    /// With `ASK`, says as well whether the quotient had this remainder already. `shape` must be the table's own.
     #[inline(always)]
     pub(super) fn insert_in_block<S: Shape, M: Machine, const ASK: bool>(
         &mut self,

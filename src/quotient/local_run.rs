@@ -48,8 +48,8 @@ pub(super) fn local_run<S: Shape, M: Machine>(
 impl<'t, S: Shape, M: Machine> View<'t, S, M> {
     /// The block of a quotient, and the quotient's number in it.
     ///
-    /// `None` for a quotient that the table does not have: it is left to the cold functions, which panic, so that the hot
-    /// ones have no reason to touch the stack.
+    /// `None` for a quotient that the table does not have: it is left to the cold functions, which panic, so that the
+    /// hot ones have no reason to touch the stack.
     #[inline(always)]
     pub(super) fn home(self, quotient: u64) -> Option<(&'t [u64], u32)> {
         let (index, in_block) = self.shape.split(quotient);

@@ -1,8 +1,8 @@
 //! Queries: remainders first, values only where those leave a doubt.
 //!
 //! A stored remainder that equals none of the chunks that the query's key has cannot be the key's, whatever the
-//! slot's value. So nearly all queries are settled by comparing remainders; and a block's code says at a glance which slots
-//! are not repaired, for which the first chunk alone settles it.
+//! slot's value. So nearly all queries are settled by comparing remainders; and a block's code says at a glance which
+//! slots are not repaired, for which the first chunk alone settles it.
 
 use crate::coding::{HIGHEST_CHUNK, field::Field};
 
@@ -37,8 +37,8 @@ impl Answer {
         self > Self::YES
     }
 
-    /// The slots of the quotient's block whose values have to be looked at; `None` if the run may lie anywhere, and if nothing
-    /// has to be looked at.
+    /// The slots of the quotient's block whose values have to be looked at; `None` if the run may lie anywhere, and if
+    /// nothing has to be looked at.
     #[inline(always)]
     pub(crate) fn slots(self) -> Option<u64> {
         (self > Self::ASK).then_some(self.0 & !Self::ASK.0)
@@ -54,15 +54,15 @@ pub(crate) enum Probe {
     /// that may be repaired.
     Matching,
     /// A slot holds one of the first remainders that its key's fraction is cut into, up to this one (the first has the
-    /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found in a run that may be repaired, and the first
-    /// one not in a slot that is not.
+    /// number 0, the highest is [`HIGHEST_CHUNK`]): asks where one is found in a run that may be repaired, and the
+    /// first one not in a slot that is not.
     Chunks(u32),
     /// The same, up to the last one, unless the last bit of the code is set: asks there wherever a run may be repaired.
     UnlessSpilled,
     /// Asks wherever there is a run.
     Occupied,
-    /// Codes are flags of quotients and marks of slots: asks where the remainder is found in a slot that is marked, and says
-    /// where it is not found but the quotient's flag is set.
+    /// Codes are flags of quotients and marks of slots: asks where the remainder is found in a slot that is marked, and
+    /// says where it is not found but the quotient's flag is set.
     Flagged,
 }
 
@@ -120,9 +120,9 @@ impl Question for Plain {
 }
 
 /// Branches on what was found first: for a key that is not there nothing is, nearly always, and whatever waits for
-/// the answer goes on without the cache line. Codes are looked at after that, and not branched on but where the very slot that
-/// was found is repaired: one block in three has a code after some repairs, and a branch on it would be mispredicted
-/// as often.
+/// the answer goes on without the cache line. Codes are looked at after that, and not branched on but where the very
+/// slot that was found is repaired: one block in three has a code after some repairs, and a branch on it would be
+/// mispredicted as often.
 impl Question for Matching {
     #[inline(always)]
     fn part<S: Shape, M: Machine>(

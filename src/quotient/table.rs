@@ -193,8 +193,8 @@ impl Table {
         Place { quotient: (product >> 64) as u64, fraction: product as u64 }
     }
 
-    /// The same for tables whose slots hold chunks of the key's [string](crate::hash_string): where the fraction has fewer
-    /// bits than queries look at, it goes on with the other half of the hash.
+    /// The same for tables whose slots hold chunks of the key's [string](crate::hash_string): where the fraction has
+    /// fewer bits than queries look at, it goes on with the other half of the hash.
     #[inline(always)]
     pub(crate) fn locate_string(&self, hash: u64, more: u64) -> Place {
         let Place { quotient, fraction } = self.locate(hash);
@@ -280,7 +280,8 @@ impl Table {
         block::write(self.block_mut(block), at, 1, value.into());
     }
 
-    /// The marks of a block: a bit for every [so many](super::geometry::MARKED) slots behind the flags, in tables whose codes are used so.
+    /// The marks of a block: a bit for every [so many](super::geometry::MARKED) slots behind the flags, in tables whose
+    /// codes are used so.
     #[inline]
     pub(crate) fn marks(&self, block: usize) -> u64 {
         block::marks(self.shape, self.block(block))

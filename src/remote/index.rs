@@ -7,10 +7,10 @@ use super::{Change, Remote};
 
 /// A remote that is an index on a hash column of the data: it is read, and never written.
 ///
-/// For filters that are [`HashAddressed`](crate::HashAddressed), whose address of a key never changes. The store writes the
-/// column with the row: [`Digest::hi`](crate::Digest), by the filter's [hasher](crate::Filter::hasher). All that is needed of
-/// it is a function that visits the keys of a range in ascending order. Other filters move keys, and lose them if nobody
-/// writes that down.
+/// For filters that are [`HashAddressed`](crate::HashAddressed), whose address of a key never changes. The store writes
+/// the column with the row: [`Digest::hi`](crate::Digest), by the filter's [hasher](crate::Filter::hasher). All that is
+/// needed of it is a function that visits the keys of a range in ascending order. Other filters move keys, and lose
+/// them if nobody writes that down.
 ///
 /// Write the row before the filter learns of the key, or with it in one transaction, and remove it so too: what a
 /// [`Remote`] owes, the index owes.

@@ -1,8 +1,8 @@
 //! A sorted set of (address, key) in memory.
 //!
-//! Pairs lie in *pages* of some neighbours, packed: the entries sorted, the bytes of their keys in one buffer, in the order in
-//! which they came. A tree finds the page of an address. So no key has an allocation of its own, and an insertion moves
-//! half a page of entries.
+//! Pairs lie in *pages* of some neighbours, packed: the entries sorted, the bytes of their keys in one buffer, in the
+//! order in which they came. A tree finds the page of an address. So no key has an allocation of its own, and an
+//! insertion moves half a page of entries.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -9,8 +9,8 @@ mod shared;
 pub use index::{StoreIndex, Visit};
 pub use memory::MemoryRemote;
 
-/// One step of a group of changes to a [`Remote`]. Both are idempotent: to insert a pair that is there, or to remove one that
-/// is not, changes nothing and is no error.
+/// One step of a group of changes to a [`Remote`]. Both are idempotent: to insert a pair that is there, or to remove
+/// one that is not, changes nothing and is no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'k> {
     /// Puts a pair in.
@@ -31,12 +31,13 @@ pub enum Change<'k> {
 
 /// A sorted set of (address, key): which keys are behind which part of a filter.
 ///
-/// A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that is what the
-/// remote says: all keys of a **range of addresses**. It lies beside the slow dictionary, is written when the dictionary is
-/// written, and is read only when a false positive has caused a read there anyway. A negative query never touches it.
+/// A filter keeps a few bits per key. To repair a false positive it must know *whose* bits collided, and that is what
+/// the remote says: all keys of a **range of addresses**. It lies beside the slow dictionary, is written when the
+/// dictionary is written, and is read only when a false positive has caused a read there anyway. A negative query never
+/// touches it.
 ///
-/// Every ordered store is one: a `BTreeSet`, an SQL column with an index, a table of redb keyed by `(u64, &[u8])`, any LSM
-/// tree. What an address means depends on the filter:
+/// Every ordered store is one: a `BTreeSet`, an SQL column with an index, a table of redb keyed by `(u64, &[u8])`, any
+/// LSM tree. What an address means depends on the filter:
 ///
 /// | filters | address |
 /// |---|---|
@@ -44,19 +45,20 @@ pub enum Change<'k> {
 /// | broom filters | the key's number under its present hash function, which one bit tells |
 /// | cuckoo based | the slot, in one of two halves, which a rehash swaps |
 ///
-/// For the first kind the store can keep the addresses itself, as a column beside its data: then nothing is stored twice, and
-/// [`StoreIndex`] makes a remote of whatever reads that column.
+/// For the first kind the store can keep the addresses itself, as a column beside its data: then nothing is stored
+/// twice, and [`StoreIndex`] makes a remote of whatever reads that column.
 ///
 /// # What a store owes
 ///
 /// 1. A change that was acknowledged is seen by every later read.
-/// 2. An attempt that failed may have been made or not, and may still take effect, but never after a later change to the same
-///    pair was acknowledged.
+/// 2. An attempt that failed may have been made or not, and may still take effect, but never after a later change to
+///    the same pair was acknowledged.
 /// 3. For filters that move keys (broom, cuckoo): a group takes effect as a whole or not at all.
 ///
 /// Whatever else it returns in excess, no key is lost: see [`Adaptive`](crate::Adaptive#when-things-fail).
 ///
-/// Where a store is shared, implement the trait for `&Store`, as `Read` is implemented for `&File`, or for a transaction.
+/// Where a store is shared, implement the trait for `&Store`, as `Read` is implemented for `&File`, or for a
+/// transaction.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -77,7 +79,8 @@ pub trait Remote {
     /// What a failed access returns.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Calls `visit` with the pairs whose address is in the range, ascending by address and then by key, until it breaks.
+    /// Calls `visit` with the pairs whose address is in the range, ascending by address and then by key, until it
+    /// breaks.
     ///
     /// # Errors
     ///
@@ -95,8 +98,9 @@ pub trait Remote {
     /// Whatever the store reports. After an error either all changes were made or none.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
 
-    /// Hears that an operation is going to make more than one group of changes, as a rehash or a growth does. Nothing was changed
-    /// yet. Returns `Ok` unless it is made for one group only, as the remote of a [`Play`](crate::play::Play) is.
+    /// Hears that an operation is going to make more than one group of changes, as a rehash or a growth does. Nothing
+    /// was changed yet. Returns `Ok` unless it is made for one group only, as the remote of a
+    /// [`Play`](crate::play::Play) is.
     ///
     /// # Errors
     ///

@@ -7,9 +7,9 @@ use super::{Change, Remote};
 
 /// A remote that threads take turns with: for tests, and for stores that know no better.
 ///
-/// A thread that panicked inside of the remote leaves it as it was at that moment, and the others go on: that is one of the
-/// failures after which a group of changes was made or not, and [every filter](crate::Adaptive#when-things-fail) finds its
-/// way back from it.
+/// A thread that panicked inside of the remote leaves it as it was at that moment, and the others go on: that is one of
+/// the failures after which a group of changes was made or not, and [every filter](crate::Adaptive#when-things-fail)
+/// finds its way back from it.
 ///
 /// ```
 /// use std::sync::Mutex;

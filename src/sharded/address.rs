@@ -7,8 +7,8 @@
 //!  of a shard                     | shard: 12 bits | address: 52 bits    |
 //! ```
 //!
-//! Every shard has one range of addresses. Where the address of a key is its hash, the shared one is a function of the digest
-//! alone, for ever; what it lacks of `hi` is found by hashing the key again.
+//! Every shard has one range of addresses. Where the address of a key is its hash, the shared one is a function of the
+//! digest alone, for ever; what it lacks of `hi` is found by hashing the key again.
 
 use std::ops::RangeInclusive;
 

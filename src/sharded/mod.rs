@@ -1,9 +1,10 @@
 //! One filter for many threads: parts that are locked one by one.
 //!
-//! A key belongs to the shard that some of its hash bits name. Its filter is behind a `RwLock` of `std`: small, fair enough,
-//! without a dependency, and its poisoning is just what is wanted here. Operations without a remote take the write lock and
-//! are done. Those with one never wait for it under the lock: [`play`](crate::play) says how. What needs all of the remote, or
-//! changes much of it (growth, a rehash), is done on a copy of the shard, which takes its place afterwards.
+//! A key belongs to the shard that some of its hash bits name. Its filter is behind a `RwLock` of `std`: small, fair
+//! enough, without a dependency, and its poisoning is just what is wanted here. Operations without a remote take the
+//! write lock and are done. Those with one never wait for it under the lock: [`play`](crate::play) says how. What needs
+//! all of the remote, or changes much of it (growth, a rehash), is done on a copy of the shard, which takes its place
+//! afterwards.
 
 mod address;
 mod error;
@@ -37,12 +38,14 @@ use shard::{Shard, Waiting};
 ///
 /// **How many shards?** Some for each thread: 16 on a small machine, 256 on a large one. Up to 4096.
 ///
-/// **Panics.** A thread that panics while it changes a shard in memory (a bug in a filter or in a hash function) leaves that shard
-/// *in doubt*: it answers "maybe present" to every query, and changes are refused with [`ShardedError::InDoubt`], until it is
-/// cleared, rebuilt or [replaced](Self::replace). The other shards go on. A remote that panics does no such thing.
+/// **Panics.** A thread that panics while it changes a shard in memory (a bug in a filter or in a hash function) leaves
+/// that shard *in doubt*: it answers "maybe present" to every query, and changes are refused with
+/// [`ShardedError::InDoubt`], until it is cleared, rebuilt or [replaced](Self::replace). The other shards go on. A
+/// remote that panics does no such thing.
 ///
-/// Batches pay: [`contains_many`](Filter::contains_many) and [`insert_many`](Self::insert_many) lock every shard once for
-/// many keys. A filter that does not change any more needs none of this: an `Arc` of it is asked by any number of threads.
+/// Batches pay: [`contains_many`](Filter::contains_many) and [`insert_many`](Self::insert_many) lock every shard once
+/// for many keys. A filter that does not change any more needs none of this: an `Arc` of it is asked by any number of
+/// threads.
 ///
 /// ```
 /// use besom::quotient::QuotientFilter;
@@ -81,7 +84,8 @@ fn share(capacity: usize, shards: usize) -> usize {
 }
 
 impl<F: Filter> Sharded<F> {
-    /// A filter for so many keys in so many shards. `make` gets the capacity of a shard and the seed, and makes its filter.
+    /// A filter for so many keys in so many shards. `make` gets the capacity of a shard and the seed, and makes its
+    /// filter.
     ///
     /// # Errors
     ///
@@ -136,8 +140,8 @@ impl<F: Filter> Sharded<F> {
         ((u128::from(bits) * self.shards.len() as u128) >> 64) as usize
     }
 
-    /// Returns a handle for one thread that asks without locking a shard for each query: at nearly the speed of the filter inside.
-    /// Changes wait until its next query.
+    /// Returns a handle for one thread that asks without locking a shard for each query: at nearly the speed of the
+    /// filter inside. Changes wait until its next query.
     ///
     /// ```
     /// use besom::Sharded;
@@ -155,8 +159,8 @@ impl<F: Filter> Sharded<F> {
         Reader::new(self)
     }
 
-    /// Lets `look` look at the filter of a shard: for whatever a filter says beyond [`Filter`]. Nobody can change the shard
-    /// meanwhile, so `look` must not wait for anybody, nor ask this filter for anything else.
+    /// Lets `look` look at the filter of a shard: for whatever a filter says beyond [`Filter`]. Nobody can change the
+    /// shard meanwhile, so `look` must not wait for anybody, nor ask this filter for anything else.
     ///
     /// # Errors
     ///
@@ -170,8 +174,8 @@ impl<F: Filter> Sharded<F> {
         Ok(look(&filter))
     }
 
-    /// Puts another filter in the place of a shard, in doubt or not, and returns nothing of the old one. Keys that the new one
-    /// lacks are gone; where there is a remote, it must agree with the new one.
+    /// Puts another filter in the place of a shard, in doubt or not, and returns nothing of the old one. Keys that the
+    /// new one lacks are gone; where there is a remote, it must agree with the new one.
     ///
     /// # Errors
     ///
@@ -259,6 +263,11 @@ impl<F: Filter> Filter for Sharded<F> {
         self.shards.iter().map(|shard| shard.parameters().capacity()).sum()
     }
 
+    /// The highest rate of a shard. Looks at every shard.
+    fn false_positive_rate(&self) -> f64 {
+        self.shards.iter().map(|shard| shard.parameters().false_positive_rate()).fold(0.0, f64::max)
+    }
+
     fn stats(&self) -> FilterStats {
         self.shards.iter().fold(FilterStats::default(), |sum, shard| sum.and(&shard.parameters().stats()))
     }
@@ -274,8 +283,8 @@ impl<F: Filter> Filter for Sharded<F> {
         Ok(())
     }
 
-    /// Locks all shards for a part of the keys at a time, so that a change waits for a thousand queries at the most, or for
-    /// sixteen of each shard.
+    /// Locks all shards for a part of the keys at a time, so that a change waits for a thousand queries at the most, or
+    /// for sixteen of each shard.
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         let part = (16 * self.shards.len()).max(1024);
         answers.clear();

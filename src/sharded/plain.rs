@@ -8,9 +8,9 @@ use super::{Sharded, ShardedError};
 const PART: usize = 1 << 16;
 
 impl<F: Filter> Sharded<F> {
-    /// Lets `change` change the filter of a key's shard in memory: for whatever a filter does beyond the methods here, such as
-    /// the repairs of a [`WhitelistFilter`](crate::WhitelistFilter). Others who want that shard wait; if `change` panics, the
-    /// shard is in doubt. Not for adaptive filters, whose remote it knows nothing of.
+    /// Lets `change` change the filter of a key's shard in memory: for whatever a filter does beyond the methods here,
+    /// such as the repairs of a [`WhitelistFilter`](crate::WhitelistFilter). Others who want that shard wait; if
+    /// `change` panics, the shard is in doubt. Not for adaptive filters, whose remote it knows nothing of.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ impl<F: Insert> Sharded<F> {
     ///
     /// # Errors
     ///
-    /// [`FullError`] if its shard is full, which with the room that [`build`](Self::build) gives comes when the filter is;
-    /// [`ShardedError::InDoubt`].
+    /// [`FullError`] if its shard is full, which with the room that [`build`](Self::build) gives comes when the filter
+    /// is; [`ShardedError::InDoubt`].
     #[inline]
     pub fn insert<K: Key + ?Sized>(&self, key: &K) -> Result<bool, ShardedError<FullError>> {
         self.insert_digest(self.hasher.digest_key(key))
@@ -71,8 +71,8 @@ impl<F: Insert> Sharded<F> {
         Ok(self.change_shard(self.shard(digest), |filter| filter.insert_digest(digest))??)
     }
 
-    /// Inserts a key unless the filter accepts it already; see [`Insert::insert_unique`]. Of all threads that insert the same key
-    /// one gets `true`.
+    /// Inserts a key unless the filter accepts it already; see [`Insert::insert_unique`]. Of all threads that insert
+    /// the same key one gets `true`.
     ///
     /// # Errors
     ///
@@ -95,13 +95,13 @@ impl<F: Insert> Sharded<F> {
         Ok(self.change_shard(self.shard(digest), |filter| filter.insert_unique_digest(digest))??)
     }
 
-    /// Inserts many keys, and says how many of them the filter did not accept before. Every shard is locked once for some
-    /// ten thousand keys, which is several times faster than one by one.
+    /// Inserts many keys, and says how many of them the filter did not accept before. Every shard is locked once for
+    /// some ten thousand keys, which is several times faster than one by one.
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert). Any part of the keys may be in then; all of them can be inserted again where a key that is
-    /// there twice does no harm.
+    /// As [`insert`](Self::insert). Any part of the keys may be in then; all of them can be inserted again where a key
+    /// that is there twice does no harm.
     pub fn insert_many<K: Key>(&self, keys: &[K]) -> Result<usize, ShardedError<FullError>> {
         let mut fresh = 0;
         let mut parts = vec![Vec::new(); self.shards.len()];
@@ -119,8 +119,8 @@ impl<F: Insert> Sharded<F> {
         Ok(fresh)
     }
 
-    /// Removes all keys; capacity and hash function stay. Ends all doubt that it can end: a shard that is not sound even then
-    /// stays in doubt.
+    /// Removes all keys; capacity and hash function stay. Ends all doubt that it can end: a shard that is not sound
+    /// even then stays in doubt.
     pub fn clear(&self) {
         for shard in &self.shards {
             shard.reset(Insert::clear);

@@ -9,12 +9,12 @@ use super::shard::Shard;
 
 /// Asks a [`Sharded`] filter at nearly the speed of the filter inside: see [`Sharded::reader`].
 ///
-/// It holds the read locks of all shards. Before each query it looks, with an ordinary load, whether somebody waits to change a
-/// shard; if so, it lets go of all of them, and the change is made first. So a change waits until the next query of each
-/// reader, and is seen by the one after it.
+/// It holds the read locks of all shards. Before each query it looks, with an ordinary load, whether somebody waits to
+/// change a shard; if so, it lets go of all of them, and the change is made first. So a change waits until the next
+/// query of each reader, and is seen by the one after it.
 ///
-/// **A reader that asks nothing keeps all changes waiting**: drop it when there is nothing more to ask. A thread that has one
-/// must neither change the filter nor ask it by other means while others change it: it would wait for itself.
+/// **A reader that asks nothing keeps all changes waiting**: drop it when there is nothing more to ask. A thread that
+/// has one must neither change the filter nor ask it by other means while others change it: it would wait for itself.
 #[derive(Debug)]
 pub struct Reader<'s, F: Filter> {
     shared: &'s Sharded<F>,
@@ -51,7 +51,8 @@ impl<'s, F: Filter> Reader<'s, F> {
 
     /// Lets those who wait change the filter: for whoever keeps a reader while there is nothing to ask.
     ///
-    /// Locks prefer those who wait. Should this thread be faster than them nevertheless, it gives way at the next query again.
+    /// Locks prefer those who wait. Should this thread be faster than them nevertheless, it gives way at the next query
+    /// again.
     #[cold]
     #[inline(never)]
     pub fn give_way(&mut self) {

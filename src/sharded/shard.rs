@@ -12,9 +12,9 @@ use crate::play::OwnedChange;
 ///
 /// - `filter` is locked while words are read or changed, and never while anybody waits for anything else. A thread that
 ///   panics with the write lock held poisons it: the shard is **in doubt**, and nobody looks into it any more.
-/// - `writers` is held throughout an operation with a remote, before `filter` and never while waiting for another shard's
-///   (those who need several take them in ascending order). It guards nothing in memory, so that a panic under it means
-///   nothing.
+/// - `writers` is held throughout an operation with a remote, before `filter` and never while waiting for another
+///   shard's (those who need several take them in ascending order). It guards nothing in memory, so that a panic under
+///   it means nothing.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Shard<F> {
@@ -23,8 +23,8 @@ pub(super) struct Shard<F> {
     waiting: Waiting,
 }
 
-/// How many threads wait for the write lock of any shard. Whoever keeps read locks looks here whether to let go of them: a hint, on
-/// which nothing else depends.
+/// How many threads wait for the write lock of any shard. Whoever keeps read locks looks here whether to let go of
+/// them: a hint, on which nothing else depends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting(Arc<AtomicUsize>);
 
@@ -47,7 +47,8 @@ impl Waiting {
     }
 }
 
-/// The changes, with addresses as the filter knows them, that the remote has made or not and the filter has not followed.
+/// The changes, with addresses as the filter knows them, that the remote has made or not and the filter has not
+/// followed.
 pub(super) type Doubts = Vec<OwnedChange>;
 
 impl<F> Shard<F> {

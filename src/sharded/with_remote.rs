@@ -17,17 +17,19 @@ use super::{Sharded, ShardedError, address, ranged};
 
 /// A [`Sharded`] adaptive filter with one thread's way to the remote that all shards share.
 ///
-/// Every thread has one of its own ([`Sharded::with_remote`]), with a remote that is a reference to the store: `&Store`, as
-/// [`Remote`] describes, or `&Mutex<R>` of any other remote. Every shard has its own range of addresses there: its number in the
-/// upper 12 bits, then the upper 52 bits of the address that a filter alone would use. For filters that are
-/// [addressed by hash](crate::HashAddressed) that is a function of the key's digest, [`Sharded::address`], for ever.
+/// Every thread has one of its own ([`Sharded::with_remote`]), with a remote that is a reference to the store:
+/// `&Store`, as [`Remote`] describes, or `&Mutex<R>` of any other remote. Every shard has its own range of addresses
+/// there: its number in the upper 12 bits, then the upper 52 bits of the address that a filter alone would use. For
+/// filters that are [addressed by hash](crate::HashAddressed) that is a function of the key's digest,
+/// [`Sharded::address`], for ever.
 ///
-/// Queries are asked of the filter itself. They never wait for the remote, whatever is under way here: an operation locks
-/// its shard only while it plans and while it changes words in memory. Operations of one shard wait for each other, and for
-/// the remote; those of different shards do not.
+/// Queries are asked of the filter itself. They never wait for the remote, whatever is under way here: an operation
+/// locks its shard only while it plans and while it changes words in memory. Operations of one shard wait for each
+/// other, and for the remote; those of different shards do not.
 ///
-/// **When the remote fails**, the filter is as it was, as [everywhere](Adaptive#when-things-fail), and the group that it made or
-/// not is taken back before anything else is done with that shard; [`settle`](Self::settle) does that at once.
+/// **When the remote fails**, the filter is as it was, as [everywhere](Adaptive#when-things-fail), and the group that
+/// it made or not is taken back before anything else is done with that shard; [`settle`](Self::settle) does that at
+/// once.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -68,8 +70,8 @@ pub struct WithRemote<'f, F: Filter, R> {
 /// What operations return.
 type Outcome<T, R> = Result<T, ShardedError<AdaptiveError<<R as Remote>::Error>>>;
 
-/// How often an operation is played before it is made on a copy of its shard. Each time it has seen one range more; chains of
-/// kicks and steps of a frontier see some dozens.
+/// How often an operation is played before it is made on a copy of its shard. Each time it has seen one range more;
+/// chains of kicks and steps of a frontier see some dozens.
 const ROUNDS: usize = 64;
 
 /// Pairs that one range may have before the operation is made on a copy, which reads as it goes.
@@ -81,8 +83,8 @@ impl<F: Adaptive + Clone> Sharded<F> {
         WithRemote { filter: self, remote, by_hash: self.by_hash(), play: Play::new() }
     }
 
-    /// The address of a key in the shared remote, for ever, if the filter is [addressed by hash](crate::HashAddressed): what a
-    /// store that keeps the addresses itself puts into its column.
+    /// The address of a key in the shared remote, for ever, if the filter is [addressed by hash](crate::HashAddressed):
+    /// what a store that keeps the addresses itself puts into its column.
     ///
     /// ```
     /// use besom::{Sharded, TelescopingFilter};
@@ -141,8 +143,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         key.with_bytes(|bytes| self.play(self.filter.shard_of(bytes), &Adapt(bytes)))
     }
 
-    /// Takes back all groups that the remote has made or not, of any thread, so that filter and remote agree where an operation
-    /// failed half-way. Costs nothing if none has.
+    /// Takes back all groups that the remote has made or not, of any thread, so that filter and remote agree where an
+    /// operation failed half-way. Costs nothing if none has.
     ///
     /// # Errors
     ///
@@ -170,8 +172,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         self.copied(shard, &Settle { range: 0..=u64::MAX, authority }, &mut doubts)
     }
 
-    /// Makes the remote what it was before a group that it made or not. The filter knows nothing of that group, and once the way
-    /// back is acknowledged it never takes effect.
+    /// Makes the remote what it was before a group that it made or not. The filter knows nothing of that group, and
+    /// once the way back is acknowledged it never takes effect.
     fn take_back(&mut self, shard: usize, doubts: &mut Doubts) -> Outcome<(), R> {
         if doubts.is_empty() {
             return Ok(());
@@ -195,8 +197,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
     ///
     /// # Errors
     ///
-    /// [`AdaptiveError`] if the remote failed or memory is lacking, [`ShardedError::InDoubt`]. The remote may be empty then:
-    /// clear again.
+    /// [`AdaptiveError`] if the remote failed or memory is lacking, [`ShardedError::InDoubt`]. The remote may be empty
+    /// then: clear again.
     pub fn clear(&mut self) -> Outcome<(), R> {
         let filter = self.filter;
         let mut turns: Vec<_> = filter.shards.iter().map(Shard::turn).collect();
@@ -236,12 +238,14 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         }
     }
 
-    /// Becomes a filter of exactly the keys that `keys` hands to its visitor, and makes the remote hold exactly these: the
-    /// way back that always leads home, out of every doubt. Queries are answered by the old filter until it is done.
+    /// Becomes a filter of exactly the keys that `keys` hands to its visitor, and makes the remote hold exactly these:
+    /// the way back that always leads home, out of every doubt. Queries are answered by the old filter until it is
+    /// done.
     ///
     /// # Errors
     ///
-    /// [`RebuildError`] as [`Adaptive::rebuild`]: the filter is unchanged then, but the remote may hold any part of the keys.
+    /// [`RebuildError`] as [`Adaptive::rebuild`]: the filter is unchanged then, but the remote may hold any part of the
+    /// keys.
     pub fn rebuild<E: std::error::Error + 'static>(
         &mut self,
         keys: impl FnOnce(&mut dyn FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), E>,
@@ -352,8 +356,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
         Ok(())
     }
 
-    /// Does an operation on a copy of the shard, which takes its place afterwards. After an error as well: what the filter has
-    /// to remember of it, such as pairs that it left behind in the remote, is in the copy.
+    /// Does an operation on a copy of the shard, which takes its place afterwards. After an error as well: what the
+    /// filter has to remember of it, such as pairs that it left behind in the remote, is in the copy.
     fn copied<O: Operation<F>>(
         &mut self,
         shard: usize,
@@ -384,8 +388,8 @@ impl<F: Adaptive + Clone, R: Remote> WithRemote<'_, F, R> {
 }
 
 impl<F: Growable + Clone, R: Remote> WithRemote<'_, F, R> {
-    /// Doubles the capacity of every shard, one after the other. Queries are answered by the smaller one until the larger one
-    /// is ready.
+    /// Doubles the capacity of every shard, one after the other. Queries are answered by the smaller one until the
+    /// larger one is ready.
     ///
     /// # Errors
     ///

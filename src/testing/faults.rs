@@ -16,7 +16,8 @@ pub enum Fault {
     FailBefore,
     /// An error, although everything was done: a time-out.
     FailAfter,
-    /// An error after half of a group of changes was made. For other accesses the same as [`FailBefore`](Self::FailBefore).
+    /// An error after half of a group of changes was made. For other accesses the same as
+    /// [`FailBefore`](Self::FailBefore).
     FailMiddle,
     /// A panic, and nothing was done.
     PanicBefore,

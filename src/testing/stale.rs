@@ -7,9 +7,9 @@ use crate::{Change, Remote};
 
 /// A remote whose reads can be behind its writes: a replica, a snapshot that was begun before.
 ///
-/// Reads see the remote as it was some groups of changes ago, as far as it is told to lag. Such a view may have as many keys
-/// as the filter has items, and yet others. It owes what a [`Remote`] owes only while the lag is 0; with a lag, reads are
-/// [`Partial`](crate::Authority::Partial).
+/// Reads see the remote as it was some groups of changes ago, as far as it is told to lag. Such a view may have as many
+/// keys as the filter has items, and yet others. It owes what a [`Remote`] owes only while the lag is 0; with a lag,
+/// reads are [`Partial`](crate::Authority::Partial).
 ///
 /// ```
 /// use std::ops::ControlFlow;

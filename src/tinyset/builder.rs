@@ -29,7 +29,7 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// use besom::tinyset::TinySet;
 ///
 /// let filter = TinySet::builder().capacity(10_000).false_positive_rate(0.001).build()?;
-/// assert!(filter.expected_fpr(10_000) <= 0.001);
+/// assert!(filter.expected_rate(10_000) <= 0.001);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 ///

@@ -1,8 +1,8 @@
 //! Blocks of one cache line, in whole words.
 //!
 //! These serve blocks of 256 and 512 bits, of every eighth number of chains up to [`MAX_CHAINS`], and of at most
-//! [`MAX_ITEMS`] items: nearly all blocks that are not loaded far beyond their plan. They say so when they meet another one, and
-//! [`block`](super::block) does its work. Both write the same bits and give the same answers.
+//! [`MAX_ITEMS`] items: nearly all blocks that are not loaded far beyond their plan. They say so when they meet another
+//! one, and [`block`](super::block) does its work. Both write the same bits and give the same answers.
 //!
 //! The operations are written once, over a [`Machine`], and are inlined into functions that have its instructions.
 
@@ -130,7 +130,8 @@ static LINES: [OnceLock<Box<Line>>; 4 * CHAINS] = [const { OnceLock::new() }; 4 
 const CHAINS: usize = (MAX_CHAINS / CHAIN_STEP) as usize;
 
 impl Line {
-    /// The tables for blocks of this geometry; `None` if it or the order of the processor's bytes is not fit for this file.
+    /// The tables for blocks of this geometry; `None` if it or the order of the processor's bytes is not fit for this
+    /// file.
     pub(crate) fn get(geometry: &Geometry) -> Option<&'static Self> {
         let fits = geometry.is_line() && geometry.chains.is_multiple_of(CHAIN_STEP);
         if !fits || cfg!(target_endian = "big") {

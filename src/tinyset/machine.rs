@@ -23,15 +23,16 @@ pub(super) trait Machine: Copy {
     /// The position of the set bit that has `k` (63 at most) set bits below it; 64 if there is none.
     fn select(self, word: u64, counts: u64, k: u32) -> u32;
 
-    /// The position of the set bit above the one that [`select`](Self::select) found at `position` for `k` (62 at most).
+    /// The position of the set bit above the one that [`select`](Self::select) found at `position` for `k` (62 at
+    /// most).
     #[inline(always)]
     fn select_next(self, word: u64, k: u32, position: u32) -> u32 {
         let _ = k;
         position + 1 + (word >> (position & 63) >> 1).trailing_zeros()
     }
 
-    /// The bits of `word` that `mask` names, closed up, without those `left` out. What is left out is all below some bit,
-    /// or all from some bit on. `moves` are those of the mask.
+    /// The bits of `word` that `mask` names, closed up, without those `left` out. What is left out is all below some
+    /// bit, or all from some bit on. `moves` are those of the mask.
     fn extract(self, word: u64, mask: u64, left: u64, moves: &Moves) -> u64;
 
     /// [`Line::contains_one_by_one`], out of line and with the machine's instructions.

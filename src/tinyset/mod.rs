@@ -83,7 +83,7 @@ impl<H: KeyHasher> TinySet<H> {
     /// Valid for keys that were only inserted. After removals the rate is that of the items
     /// [kept and held](Self::held_places) together, or better.
     #[must_use]
-    pub fn expected_fpr(&self, items: usize) -> f64 {
+    pub fn expected_rate(&self, items: usize) -> f64 {
         BlockRates::new(self.table.geometry()).mean(items, self.table.blocks())
     }
 
@@ -145,6 +145,11 @@ impl<H: KeyHasher> Filter for TinySet<H> {
         self.capacity
     }
 
+    /// Works out the mean over blocks with few and with many keys: some thousand operations.
+    fn false_positive_rate(&self) -> f64 {
+        self.expected_rate(self.capacity)
+    }
+
     fn stats(&self) -> FilterStats {
         FilterStats {
             items: self.table.len(),
@@ -163,10 +168,11 @@ impl<H: KeyHasher> Filter for TinySet<H> {
 impl<H: KeyHasher> Insert for TinySet<H> {
     /// Rewrites one block. A key that is there already is inserted once more.
     ///
-    /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter and the
-    /// false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for another item: it
-    /// then holds one item for every bit of its array, some ten times what it was planned for. A filter for more keys has
-    /// room again; this one does not grow, and that a key can be lost so is why it does not implement [`Extend`].
+    /// Takes keys beyond the [`capacity`](Filter::capacity), too: the remainders of the blocks concerned grow shorter
+    /// and the false-positive rate rises, as in a Bloom filter. It is full if the key's block has no bit left for
+    /// another item: it then holds one item for every bit of its array, some ten times what it was planned for. A
+    /// filter for more keys has room again; this one does not grow, and that a key can be lost so is why it does not
+    /// implement [`Extend`].
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         let full = FullError { len: self.table.len(), capacity: self.capacity };
         self.table.insert(self.table.place(digest)).ok_or(full)
@@ -188,8 +194,8 @@ impl<H: KeyHasher> Insert for TinySet<H> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<H: KeyHasher> Remove for TinySet<H> {
-    /// Remainders do not grow long again: the block keeps the length that its largest number of items led to, until it is
-    /// empty. [`RemovalDisabled`] if the filter was built without removal.
+    /// Remainders do not grow long again: the block keeps the length that its largest number of items led to, until it
+    /// is empty. [`RemovalDisabled`] if the filter was built without removal.
     fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
         if !self.table.geometry().removal() {
             return Err(RemovalDisabled);

@@ -293,7 +293,7 @@ fn the_measured_rate_is_the_expected_one() {
             let builder = TinySet::builder().capacity(200_000).block_bits(bits).chains(chains);
             let builder = builder.items_per_block(items).removal(removal).seed(5_u64);
             let mut filter = builder.build().unwrap();
-            let expected = filter.expected_fpr(200_000);
+            let expected = filter.expected_rate(200_000);
             assert_rate(measured_rate(&mut filter, QUERIES), expected, QUERIES);
         }
     }
@@ -326,7 +326,7 @@ fn small_and_odd_capacities_work() {
             });
             filter.verify().unwrap();
             assert!((0..capacity).all(|key| filter.contains(&key)));
-            assert!(filter.expected_fpr(capacity) <= rate);
+            assert!(filter.expected_rate(capacity) <= rate);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Values in the codes of their blocks, and in a side store where they do not fit.
 //!
-//! The code field of a block has them as [pairs](crate::coding::field) where few are repaired, else as an arithmetic code if that fits,
-//! else as flags for the side store. It is 0 if all values are initial.
+//! The code field of a block has them as [pairs](crate::coding::field) where few are repaired, else as an arithmetic
+//! code if that fits, else as flags for the side store. It is 0 if all values are initial.
 
 use std::ops::RangeInclusive;
 

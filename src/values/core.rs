@@ -3,8 +3,9 @@
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Table};
 use crate::{
-    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote, error::ensure,
-    filter::clear_remote,
+    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote,
+    error::ensure,
+    filter::{clear_remote, collision_rate},
 };
 
 use super::{Doubt, Scheme, ValueOf, ValueStore};
@@ -92,6 +93,10 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         self.capacity
     }
 
+    pub(crate) fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.slots(), self.table.remainder_bits())
+    }
+
     pub(crate) fn stats(&self) -> FilterStats {
         let (items, slots) = (self.table.len(), self.table.slots() as usize);
         let code_bits = self.table.blocks() * self.table.code_bits() as usize;
@@ -170,8 +175,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 }
 
-/// Two filters are equal if they have the same parameters and hash function, and the same remainders and values in the same
-/// slots. What was counted so far is not compared.
+/// Two filters are equal if they have the same parameters and hash function, and the same remainders and values in the
+/// same slots. What was counted so far is not compared.
 impl<S: Scheme, H: KeyHasher> PartialEq for Core<S, H> {
     fn eq(&self, other: &Self) -> bool {
         let bits = |core: &Self| (core.table.remainder_bits(), core.table.code_bits());

@@ -13,7 +13,8 @@ use super::{Overflow, ValueStore};
 /// A byte for every slot.
 #[derive(Debug, Clone)]
 pub(crate) struct ExplicitValues {
-    /// Bytes, by slot. Slots behind the end (the table's tail may grow) have value 0, and so have bytes that are no slot's.
+    /// Bytes, by slot. Slots behind the end (the table's tail may grow) have value 0, and so have bytes that are no
+    /// slot's.
     pub(super) values: AlignedWords,
     pub(super) adapted: usize,
     /// No value is or was larger.

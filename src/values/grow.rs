@@ -1,12 +1,12 @@
 //! A larger quotient table while it is being filled, and what becomes of values there when it is of twice the size.
 //!
-//! **Repairs survive.** An extension gives one of its bits to the remainder and means the same as before. A selector stays,
-//! but every chunk begins one bit later than it did. A repaired query differed from its stored key somewhere in the slot's
-//! old chunk; it returns only if that was in the chunk's first bit alone (1 in 2^r − 1), and the bit that comes in at the end is
-//! the same for both (1 in 2): with probability ε/2.
+//! **Repairs survive.** An extension gives one of its bits to the remainder and means the same as before. A selector
+//! stays, but every chunk begins one bit later than it did. A repaired query differed from its stored key somewhere in
+//! the slot's old chunk; it returns only if that was in the chunk's first bit alone (1 in 2^r − 1), and the bit that
+//! comes in at the end is the same for both (1 in 2): with probability ε/2.
 //!
-//! Values that do not fit into their new block are forgotten under [`Overflow::Reset`](super::Overflow::Reset), as in any
-//! other operation: the keys of the block are at hand, so its remainders are made again.
+//! Values that do not fit into their new block are forgotten under [`Overflow::Reset`](super::Overflow::Reset), as in
+//! any other operation: the keys of the block are at hand, so its remainders are made again.
 
 use crate::filter::out_of_memory;
 use crate::hash_string::HashString;

@@ -7,8 +7,9 @@
 //! - [`ValueStore`]: where the values of a block are kept. [`CodedValues`] compresses them in the block's own code
 //!   and knows what to do when they do not fit ([`Overflow`]); [`ExplicitValues`] has a byte for each.
 //! - [`Scheme`]: what a value means: which keys a slot accepts, and which value comes next.
-//! - [`Core`]: the table with its values, the same for every scheme, and what insertion, removal, repair, growth and the way
-//!   back after a failure do to it. What they have in common with those on other tables is in [`table`](crate::homes).
+//! - [`Core`]: the table with its values, the same for every scheme, and what insertion, removal, repair, growth and
+//!   the way back after a failure do to it. What they have in common with those on other tables is in
+//!   [`table`](crate::homes).
 
 mod adapt;
 mod bulk;
@@ -43,9 +44,9 @@ pub(crate) use side::{Entry, Layout, SideStore};
 /// What a filter does with a block whose values no longer fit into the space that they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overflow {
-    /// Forget the repairs of the block, then make the new one: the papers' way. Memory is fixed (but for the rare block in
-    /// which a single repair takes more than there is, which goes to the side store as with `Spill`), and false positives
-    /// that were repaired can come back.
+    /// Forget the repairs of the block, then make the new one: the papers' way. Memory is fixed (but for the rare block
+    /// in which a single repair takes more than there is, which goes to the side store as with `Spill`), and false
+    /// positives that were repaired can come back.
     Reset,
     /// Move the values of the block to a side store: nothing is forgotten, and memory grows by the bits that the values
     /// need, which [`FilterStats::bits`](crate::FilterStats::bits) includes.
@@ -149,8 +150,8 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     /// The value that keeps the slot's repairs after the table has doubled, where `key` has lost its first bit.
     fn doubled<H: KeyHasher>(&self, value: ValueOf<Self>, key: &HashString<'_, H>) -> ValueOf<Self>;
 
-    /// How much of a key's hash a value asks for: of two values that one key has, where remainders stay, the greater accepts
-    /// less.
+    /// How much of a key's hash a value asks for: of two values that one key has, where remainders stay, the greater
+    /// accepts less.
     fn strictness(value: ValueOf<Self>) -> u32;
 
     /// How much the remainders can tell while the slots have these values.
@@ -166,7 +167,8 @@ pub(crate) trait Scheme: Copy + fmt::Debug {
     ) -> bool;
 }
 
-/// Slots of a run, which lies in one block: what remainders have left of it, and only values can tell whether they hold a key.
+/// Slots of a run, which lies in one block: what remainders have left of it, and only values can tell whether they hold
+/// a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doubt {
     pub(crate) block: usize,

@@ -65,9 +65,9 @@ impl Parameters {
     }
 }
 
-/// The least code with which fewer than one block in a hundred outgrows it after this many repairs per key; the usual share if
-/// none is enough, for then the side store takes the values. `holds` says by share, ascending, how many repairs per key it
-/// holds so.
+/// The least code with which fewer than one block in a hundred outgrows it after this many repairs per key; the usual
+/// share if none is enough, for then the side store takes the values. `holds` says by share, ascending, how many
+/// repairs per key it holds so.
 pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
     let enough = holds.iter().find(|(_, holds)| repairs <= *holds);
     enough.map_or(CodeShare::USUAL, |&(share, _)| share)
@@ -81,13 +81,13 @@ macro_rules! common_parameters {
         /// Builds the filter of these keys, each of which counts once, or one with room for more if a larger
         /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
         ///
-        /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
-        /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile.
+        /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote
+        /// are written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile.
         ///
         /// # Errors
         ///
-        /// [`BulkError`](crate::BulkError) says what cannot be met, or how the remote failed. It may have any part of the keys
-        /// then: clear it, or do this again.
+        /// [`BulkError`](crate::BulkError) says what cannot be met, or how the remote failed. It may have any part of
+        /// the keys then: clear it, or do this again.
         pub fn from_keys<K, R>(
             mut self,
             keys: &[K],
@@ -102,16 +102,16 @@ macro_rules! common_parameters {
             Ok($filter { core: core.filled(keys, remote)? })
         }
 
-        /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One sequential
-        /// pass over the remote, which is only read; two if there are more keys than the capacity and the filter is
-        /// [growable](Self::growable). No memory but the filter's.
+        /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten.
+        /// One sequential pass over the remote, which is only read; two if there are more keys than the capacity and
+        /// the filter is [growable](Self::growable). No memory but the filter's.
         ///
         /// The seed must be the one that the addresses were made with; the other parameters may be others.
         ///
         /// # Errors
         ///
-        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter is for, or has keys at addresses
-        /// that are not theirs.
+        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter is for, or has keys at
+        /// addresses that are not theirs.
         pub fn from_sorted<R: $crate::Remote>(
             self,
             remote: &mut R,
@@ -121,8 +121,8 @@ macro_rules! common_parameters {
         }
 
         /// Returns the memory that the filter is going to take, known before it is built:
-        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer tail
-        /// in rare cases; repairs do where a side store takes them, and growth does.
+        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
+        /// tail in rare cases; repairs do where a side store takes them, and growth does.
         ///
         /// # Errors
         ///
@@ -158,7 +158,12 @@ macro_rules! common_parameters {
             self
         }
 
-        /// Lets a full filter double instead of refusing keys. A doubling scans the remote once and writes nothing to it.
+        /// Lets a full filter double instead of refusing keys, as often as it takes, at the same rate and the same bits
+        /// per key. A doubling scans the remote once and writes nothing to it.
+        ///
+        /// Plain filters have [`growable_to`](crate::BinFilterBuilder::growable_to), with a limit, instead: without a
+        /// remote to ask for more of a key's hash, they have to keep the bits for their largest size from the
+        /// beginning.
         pub fn growable(mut self) -> Self {
             self.parameters.growable = true;
             self
@@ -222,8 +227,8 @@ macro_rules! forward_to_core {
                 self.core.contains_at(place, digest)
             }
 
-            /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In the few
-            /// other cases the key is hashed once more.
+            /// Nearly always the upper half of the digest is enough, and the hash need not compute the other one. In
+            /// the few other cases the key is hashed once more.
             #[inline(always)]
             fn contains<K: $crate::Key + ?Sized>(&self, key: &K) -> bool {
                 let digest = || self.hasher().digest_key(key);
@@ -236,6 +241,10 @@ macro_rules! forward_to_core {
 
             fn capacity(&self) -> usize {
                 self.core.capacity()
+            }
+
+            fn false_positive_rate(&self) -> f64 {
+                self.core.false_positive_rate()
             }
 
             fn stats(&self) -> $crate::FilterStats {
@@ -354,8 +363,8 @@ macro_rules! forward_to_core {
 
         impl<H: $crate::KeyHasher> $crate::HashAddressed for $filter<H> {}
 
-        /// Equal filters have the same parameters, hash function, keys (as far as they can tell) and repairs, in the same
-        /// slots.
+        /// Equal filters have the same parameters, hash function, keys (as far as they can tell) and repairs, in the
+        /// same slots.
         impl<H: $crate::KeyHasher> PartialEq for $filter<H> {
             fn eq(&self, other: &Self) -> bool {
                 self.core == other.core

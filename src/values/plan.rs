@@ -89,8 +89,8 @@ impl<V: Copy + Default + PartialEq> Plan<V> {
         (self.first_block..).zip(self.values.chunks(self.per_block))
     }
 
-    /// The first block whose values do not fit, and that has not been reset yet. One that has been may hold more than its
-    /// code since, if a single repair takes so much: its values go to the side store.
+    /// The first block whose values do not fit, and that has not been reset yet. One that has been may hold more than
+    /// its code since, if a single repair takes so much: its values go to the side store.
     pub(super) fn overflowing<S: ValueStore<Value = V>>(&self, store: &S) -> Option<usize> {
         let mut blocks = self.blocks().filter(|(block, _)| !self.resets.contains(block));
         blocks.find(|(_, values)| !store.fits(values)).map(|(block, _)| block)

@@ -160,8 +160,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         }
         for block in plan.resets.clone() {
             let slots = plan.slots_of(block);
-            // A slot more on either side: an insertion moves the last item of the block before this one here, a removal the
-            // first one of the next.
+            // A slot more on either side: an insertion moves the last item of the block before this one here, a removal
+            // the first one of the next.
             let (first, _) = self.table.block_of(slots.start.saturating_sub(1));
             for (quotient, run) in self.table.runs_from(first).take_while(|(_, run)| run.first <= slots.end) {
                 let changed = |slot: &u64| slots.contains(slot) && plan.changed(before, *slot);

@@ -5,10 +5,11 @@
 //! cargo run --release -p besom-bench --example exact_lists -- stream YES NO
 //! ```
 //!
-//! `YES` accepted keys (10^6 unless given) and `RATIO` times as many rejected ones; a ratio below 1 has more accepted than rejected
-//! keys. Sizes are those of files, header and all, in bits per key of the shorter list. Construction is given in processor time, of all
-//! cores together; queries are interleaved, and the shortest of their times counts. `BESOM_ISA` chooses the instructions. With `stream`, one
-//! list is built from keys that are nowhere in memory, and the most memory that the process ever had is printed.
+//! `YES` accepted keys (10^6 unless given) and `RATIO` times as many rejected ones; a ratio below 1 has more accepted
+//! than rejected keys. Sizes are those of files, header and all, in bits per key of the shorter list. Construction is
+//! given in processor time, of all cores together; queries are interleaved, and the shortest of their times counts.
+//! `BESOM_ISA` chooses the instructions. With `stream`, one list is built from keys that are nowhere in memory, and the
+//! most memory that the process ever had is printed.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -123,7 +124,8 @@ fn seconds<T>(work: impl FnOnce() -> T) -> (T, f64) {
 /// Asks about keys, and counts those that are accepted.
 type Ask<'a> = &'a mut dyn FnMut(&[u64]) -> usize;
 
-/// Keys that are asked about between two looks at the clock: so few that a piece is often answered without interruption.
+/// Keys that are asked about between two looks at the clock: so few that a piece is often answered without
+/// interruption.
 const PIECE: usize = 1 << 13;
 
 /// The time of each question in nanoseconds a key, asked in turns. Of every piece the shortest time counts.

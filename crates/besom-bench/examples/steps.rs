@@ -1,7 +1,7 @@
 //! This many operations of one kind on a quotient filter, or on bins, for counting what they execute.
 //!
-//! Under an emulator that logs instructions, or a tool that counts them, the difference between two numbers of operations is
-//! what those cost:
+//! Under an emulator that logs instructions, or a tool that counts them, the difference between two numbers of
+//! operations is what those cost:
 //!
 //! ```sh
 //! cargo build --release --target aarch64-unknown-linux-gnu -p besom-bench --example steps

@@ -59,8 +59,8 @@ pub struct Args {
     #[arg(long, value_name = "S", default_value = "1")]
     seed: u64,
 
-    /// The instruction set that besom's filters use: portable, neon, avx2 or avx512 [default: the processor's best, or what
-    /// the environment asks for with `BESOM_ISA`]
+    /// The instruction set that besom's filters use: portable, neon, avx2 or avx512 [default: the processor's best, or
+    /// what the environment asks for with `BESOM_ISA`]
     #[arg(long, value_name = "NAME", value_parser = isa)]
     isa: Option<Isa>,
 
@@ -72,7 +72,8 @@ pub struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Measure what many keys at once, several threads and mapped files are worth, instead of the filters beside each other
+    /// Measure what many keys at once, several threads and mapped files are worth, instead of the filters beside each
+    /// other
     #[arg(long, conflicts_with_all = ["filters", "json", "fill"])]
     pub(crate) scale: bool,
 
@@ -141,7 +142,8 @@ impl Effort {
     const QUICK: Self = Self { queries: 1 << 16, at_least: Duration::from_millis(1), visits: 1 };
 }
 
-/// Unlike the library, the benchmark stops where a wish cannot be met: a figure under the wrong name is worse than none.
+/// Unlike the library, the benchmark stops where a wish cannot be met: a figure under the wrong name is worse than
+/// none.
 impl Args {
     /// Makes besom use the instruction set that was asked for, here or in the environment.
     pub(crate) fn choose_isa(&self) -> Result<(), IsaError> {

@@ -25,8 +25,8 @@ use std::process::ExitCode;
 pub use args::Args;
 pub use heap::{Meter, live};
 
-/// Does what was asked for, reports on standard output and says on standard error what went wrong. Failure if some filter
-/// could not be measured; the report then says why.
+/// Does what was asked for, reports on standard output and says on standard error what went wrong. Failure if some
+/// filter could not be measured; the report then says why.
 #[must_use]
 pub fn run(args: &Args) -> ExitCode {
     if let Err(error) = args.choose_isa() {

@@ -79,8 +79,8 @@ pub(crate) struct Row {
 /// The measured values; speeds in million operations a second.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
-    /// Insertion into the filter alone, or with a remote that stores nothing; `None` for filters that cannot insert without
-    /// the stored keys.
+    /// Insertion into the filter alone, or with a remote that stores nothing; `None` for filters that cannot insert
+    /// without the stored keys.
     pub(crate) insert: Option<Spread>,
     /// Insertion with a [`MemoryRemote`](besom::MemoryRemote), for adaptive filters.
     pub(crate) insert_with_remote: Option<Spread>,

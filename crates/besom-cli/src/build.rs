@@ -41,10 +41,12 @@ pub(crate) struct Build {
     /// The file to write, in the place of the one that may be there; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the table
+    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the
+    /// table
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
-    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, for exact lists and --updatable the one that makes the file smallest]
+    /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, for exact lists and --updatable the one
+    /// that makes the file smallest]
     #[arg(long, value_name = "RATE", value_parser = crate::rate::rate)]
     rate: Option<f64>,
     /// Keys that must be rejected, one a line; - is standard input
@@ -53,8 +55,8 @@ pub(crate) struct Build {
     /// With --no: a filter that can be changed, several times as large
     #[arg(long, requires = "no", conflicts_with = "filter")]
     updatable: bool,
-    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from
-    /// name and first bytes]
+    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default:
+    /// found out from name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
     /// Room for this many keys, if more are to come by merging
@@ -159,7 +161,8 @@ impl Build {
         self.wanted().config.kind()
     }
 
-    /// The rate that was asked for, or a good one: of filters that never take back a repair, the one that makes the file smallest.
+    /// The rate that was asked for, or a good one: of filters that never take back a repair, the one that makes the
+    /// file smallest.
     fn rate(&self, keys: usize, negatives: &KeySet) -> f64 {
         let smallest = || match self.kind() {
             Kind::Extension => smallest_rate(keys as f64, negatives.len() as f64),
@@ -196,7 +199,8 @@ impl Build {
         Ok(Ending::Fine)
     }
 
-    /// Builds the filter from keys as they come. Those without a hash index want their digests only, which all cores work out.
+    /// Builds the filter from keys as they come. Those without a hash index want their digests only, which all cores
+    /// work out.
     fn make<H: AnyHasher>(&self, keys: Input) -> Outcome<Made> {
         let (seed, name) = (self.seed.map_or_else(Seed::random, Seed::from), self.wanted().name);
         if is_plain(self.kind()) && self.no.is_none() {
@@ -236,8 +240,8 @@ impl Build {
         let (negatives, rate) = (work.negatives.len(), work.rate);
         let mut config = self.wanted().config.capacity(capacity).false_positive_rate(rate).seed(seed);
         if negatives > 0 {
-            // Room for the repairs of all negatives: a broom filter that is short of bits forgets some, and the list of a whitelist filter
-            // takes memory only as it grows.
+            // Room for the repairs of all negatives: a broom filter that is short of bits forgets some, and the list of
+            // a whitelist filter takes memory only as it grows.
             let repairs = negatives as f64 * rate / capacity.max(1) as f64;
             let budget = (repairs * 4.0 * -rate.log2()).max(0.5);
             config.adaptivity_budget = config.accepts("adaptivity_budget").then_some(budget);
@@ -280,9 +284,9 @@ fn refuse_both(keys: &KeySet, negatives: &KeySet) -> Outcome<()> {
     )))
 }
 
-/// The rate of an extension filter that makes its file smallest. Each halving takes a bit of every key and saves half of the repairs, which
-/// are the dearer the fewer there are of a key: 2.2 to 2.5 bits a key for half a repair each, 4.2 to 4.5 for one, 7.4 to 7.7 for two. So
-/// the file is smallest with about half a repair for every key.
+/// The rate of an extension filter that makes its file smallest. Each halving takes a bit of every key and saves half
+/// of the repairs, which are the dearer the fewer there are of a key: 2.2 to 2.5 bits a key for half a repair each, 4.2
+/// to 4.5 for one, 7.4 to 7.7 for two. So the file is smallest with about half a repair for every key.
 fn smallest_rate(keys: f64, negatives: f64) -> f64 {
     const REPAIRS: f64 = 0.6;
     if negatives == 0.0 {

@@ -1,5 +1,5 @@
-//! The digests of a file's keys, each once: all that a filter without a hash index needs of them. Read by one thread, hashed and
-//! sorted by all.
+//! The digests of a file's keys, each once: all that a filter without a hash index needs of them. Read by one thread,
+//! hashed and sorted by all.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};

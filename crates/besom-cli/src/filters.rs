@@ -16,6 +16,7 @@ use crate::output::{check_target, is_stdout};
 pub(crate) trait Opened {
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
     fn stats(&self) -> FilterStats;
+    fn promised_rate(&self) -> f64;
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError>;
     fn write_to(&self, writer: &mut dyn Write, options: &WriteOptions) -> Result<(), FormatError>;
 }
@@ -27,6 +28,10 @@ impl<F: Persist> Opened for F {
 
     fn stats(&self) -> FilterStats {
         besom::Filter::stats(self)
+    }
+
+    fn promised_rate(&self) -> f64 {
+        self.false_positive_rate()
     }
 
     fn write(&self, path: &Path, options: &WriteOptions) -> Result<(), FormatError> {
@@ -65,8 +70,8 @@ pub(crate) fn map(path: &Path) -> Outcome<(Region, Header)> {
     if there.len() == 0 {
         return Err(Failure::Usage(format!("{}: this is no besom file: it is empty", path.display())));
     }
-    // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this program. Anyone who
-    // changes one in place while it is being asked has been told not to.
+    // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this
+    // program. Anyone who changes one in place while it is being asked has been told not to.
     let region = unsafe { Region::map(&file) }.map_err(failed)?;
     let header = format::inspect(&mut &region[..]).map_err(|source| named(path, source))?;
     Ok((region, header))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use besom::format::{FormatError, Header, Kind};
-use besom::{ExtensionFilter, FilterStats, HashKind, KeyHasher, SipHash, TelescopingFilter, Xxh3};
+use besom::{ExtensionFilter, HashKind, KeyHasher, SipHash, TelescopingFilter, Xxh3};
 use clap::Args;
 use serde::Serialize;
 
@@ -68,8 +68,8 @@ struct Inside {
     histogram_of: Option<&'static str>,
     /// Keys by selector, or by length of the extension.
     histogram: Vec<usize>,
-    /// What rate the measures of the filter lead to, before repairs, where there is a formula for it.
-    expected_rate: Option<f64>,
+    /// The most that the full filter accepts of other keys, before repairs.
+    promised_rate: f64,
     /// The share of random keys that the filter accepts.
     measured_rate: f64,
     sample: u64,
@@ -124,7 +124,7 @@ impl Inspect {
             ghosts: stats.ghosts,
             histogram_of,
             histogram,
-            expected_rate: expected_rate(header, &stats),
+            promised_rate: filter.promised_rate(),
             measured_rate: measured_rate(filter.as_ref(), self.sample),
             sample: self.sample,
         })
@@ -185,32 +185,10 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
     names.iter().copied().zip(header.parameters).collect()
 }
 
-/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the sixth.
+/// Whether the file is that of an extension filter on bins: blocks of a quotient table have codes, whose bits are the
+/// sixth.
 fn is_on_bins(header: &Header) -> bool {
     header.kind == Kind::Extension && header.parameters[5] == 0
-}
-
-/// The rate that follows from the measures of a filter, for those that have a short formula.
-fn expected_rate(header: &Header, stats: &FilterStats) -> Option<f64> {
-    let [first, second, third, ..] = header.parameters.map(|parameter| parameter as f64);
-    let keys = header.len as f64;
-    match header.kind {
-        // Every key is met by one query in as many as there are bins, classes and tags.
-        kind if kind == Kind::Bins || is_on_bins(header) => {
-            Some(1.0 - (-keys / first * 0.5_f64.powf(third)).exp())
-        }
-        // A query meets a run of on average as many remainders as there are keys a quotient.
-        Kind::Quotient | Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension => {
-            Some(1.0 - (-keys / first * 0.5_f64.powf(second)).exp())
-        }
-        // Every probe must meet a bit that is set.
-        Kind::Bloom => Some((1.0 - (-second * keys / (64.0 * first)).exp()).powf(second)),
-        Kind::CuckooPartial => {
-            let bits = header.parameters[3] as f64;
-            Some(1.0 - (1.0 - 0.5_f64.powf(bits)).powf(first * second * stats.load))
-        }
-        _ => None,
-    }
 }
 
 /// The share of random keys that the filter accepts. They are 16 bytes that nobody has stored.
@@ -275,12 +253,9 @@ impl Inside {
             );
             lines.push(("repairs", format!("{slots}; {side}")));
         }
-        let expected =
-            self.expected_rate.map_or_else(String::new, |rate| format!("{} expected, ", per(rate)));
-        lines.push((
-            "rate",
-            format!("{expected}{} measured with {} keys", per(self.measured_rate), thousands(self.sample)),
-        ));
+        let (promised, measured) = (per(self.promised_rate), per(self.measured_rate));
+        let sample = thousands(self.sample);
+        lines.push(("rate", format!("{promised} promised, {measured} measured with {sample} keys")));
         lines
     }
 }

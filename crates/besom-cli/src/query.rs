@@ -51,8 +51,8 @@ pub(crate) struct Query {
     /// The seed, if it was left out of the file
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// What the keys look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from name
-    /// and first bytes]
+    /// What the keys look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found
+    /// out from name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
     /// Write JSON: an object a key, or the counts. A key that is no UTF-8 is written as `key_hex`

@@ -88,7 +88,9 @@ impl Merge {
                 .map_err(|error| named(path, error))?;
             match &mut union {
                 None => union = Some(filter),
-                Some(union) => union.merge(&filter).map_err(|error| refused(kind, path, &error))?,
+                Some(union) => {
+                    besom::Merge::merge(union, &filter).map_err(|error| refused(kind, path, &error))?
+                }
             }
         }
         union

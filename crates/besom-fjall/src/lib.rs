@@ -23,12 +23,15 @@
 //! # What fjall promises, and what a store makes of it
 //!
 //! A batch is in the journal as a whole or not at all, and the journal is read from its beginning after a crash, up to the first
-//! batch that is not whole: so writes are all or nothing and the last ones are lost first. Durable ones are synced. After a failure
-//! to write the journal fjall refuses everything; the store then opens the folder again, which can take until all who read
-//! have finished.
+//! batch that is not whole: so writes are all or nothing and the last ones are lost first. Durable ones are synced. If the power
+//! fails while the last bytes of a batch are written, fjall 3 may take what it finds for damage and not open the folder; a
+//! backup helps then. A process that is killed leaves no such batch behind. After a failure to write the journal fjall refuses
+//! everything; the store then opens the folder again, which can take until all who read have finished.
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -57,10 +60,18 @@ struct Open {
 }
 
 impl Open {
+    /// A panic of fjall's, which damaged files can cause, is an error as well.
     fn new(path: &Path) -> Result<Self, Error> {
-        let database = Database::builder(path).open()?;
-        let rows = database.keyspace("besom", KeyspaceCreateOptions::default)?;
-        Ok(Self { database, rows })
+        let opened = catch_unwind(|| {
+            let database = Database::builder(path).open()?;
+            let rows = database.keyspace("besom", KeyspaceCreateOptions::default)?;
+            Ok(Self { database, rows })
+        });
+        opened.unwrap_or_else(|panic| {
+            let what = panic.downcast_ref::<String>().map(String::as_str);
+            let what = what.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given");
+            Err(Error::Io(io::Error::new(io::ErrorKind::InvalidData, format!("fjall panicked: {what}"))))
+        })
     }
 }
 
@@ -235,5 +246,40 @@ impl View for FjallView {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: a database that stays away after an error although it could be opened again, or comes back with less than was
+    //! acknowledged.
+
+    use besom::TelescopingFilter;
+    use besom_store::{Options, Store, wait};
+
+    use super::*;
+
+    #[test]
+    fn a_broken_database_is_opened_again_once_nobody_reads_the_old_one() {
+        let folder = std::env::temp_dir().join(format!("besom-fjall-reopen-{}", std::process::id()));
+        let engine = Fjall::open(&folder).unwrap();
+        let make = |_, seed| TelescopingFilter::builder().capacity(100).seed(seed).growable().build();
+        let store = wait(Store::open(engine.clone(), make, Options::new())).unwrap();
+        for number in 0..50_u64 {
+            wait(store.insert(&number.to_le_bytes(), b"value")).unwrap();
+        }
+        let reader = engine.view().unwrap();
+        engine.0.broken.store(true, Ordering::Release);
+        assert!(wait(store.insert(b"new", b"")).is_err(), "the folder is locked by who reads");
+        assert!((0..50_u64).all(|number| store.may_contain_key(&number.to_le_bytes())));
+        assert!(store.may_contain_key(b"anything"), "nothing is certain now");
+        drop(reader);
+        wait(store.insert(b"new", b"")).unwrap();
+        assert_eq!(wait(store.len()).unwrap(), 51);
+        assert!((0..50_u64).all(|number| wait(store.get(&number.to_le_bytes())).unwrap().is_some()));
+        wait(store.verify()).unwrap();
+        assert!(store.metrics().reopenings >= 2);
+        drop((store, engine));
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -68,7 +68,8 @@ impl Summary {
     }
 }
 
-/// The median of several runs, and the range of all of them: what is said of a few runs without a word on their distribution.
+/// The median of several runs, and the range of all of them: what is said of a few runs without a word on their
+/// distribution.
 ///
 /// ```
 /// use besom_lab::stats::Spread;

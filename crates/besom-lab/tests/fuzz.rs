@@ -1,4 +1,5 @@
-//! Fuzzing of the readers of traces, which take files from anywhere. Catches: one that panics, or never comes to an end.
+//! Fuzzing of the readers of traces, which take files from anywhere. Catches: one that panics, or never comes to an
+//! end.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use crate::state::{Hashed, State, either};
 
 /// A filter that repairs every false positive that it is told of.
 ///
-/// Ask the filter, look the key up, and if it is not there, tell the filter so: it does not make the same mistake twice.
+/// Ask the filter, look the key up, and if it is not there, tell the filter so: it does not make the same mistake
+/// twice.
 ///
 /// >>> from besom import AdaptiveFilter
 /// >>> stored = {f"user {n}": n for n in range(1000)}
@@ -35,9 +36,10 @@ use crate::state::{Hashed, State, either};
 /// >>> any(f"nobody {n}" in filter for n in range(1000))
 /// False
 ///
-/// To repair, a filter must learn which stored keys have nearly the same hash. Unless told otherwise, it keeps its keys in memory
-/// for that. With ``index``, an object that has a method ``range(lo, hi)``, it asks that instead: the method yields pairs of
-/// ``besom.key_hash(key, seed)`` and key, from an index on a hash column of your table, both ends included, in ascending order.
+/// To repair, a filter must learn which stored keys have nearly the same hash. Unless told otherwise, it keeps its keys
+/// in memory for that. With ``index``, an object that has a method ``range(lo, hi)``, it asks that instead: the method
+/// yields pairs of ``besom.key_hash(key, seed)`` and key, from an index on a hash column of your table, both ends
+/// included, in ascending order.
 ///
 /// The kind is "extension" unless another one is named. Options of the kind follow, such as ``growable=True``.
 #[pyclass(frozen, extends = Filter, subclass, module = "besom", name = "AdaptiveFilter")]
@@ -64,14 +66,14 @@ impl AdaptiveFilter {
                 "a filter of kind {name} has no keys to repair with; use Filter(kind={name:?}) or besom.build({name:?})"
             )));
         }
-        Ok(PyClassInitializer::from(Filter::of(state, config.false_positive_rate)).add_subclass(Self))
+        Ok(PyClassInitializer::from(Filter::of(state)).add_subclass(Self))
     }
 
-    /// Gives a filter that was read from a file its keys back, so that it can be changed and repaired again. They must be the keys
-    /// that it stores, all of them.
+    /// Gives a filter that was read from a file its keys back, so that it can be changed and repaired again. They must
+    /// be the keys that it stores, all of them.
     ///
-    /// Filters whose keys stay at their hashes ("extension", "telescoping" and cascades) keep their repairs; others are built again
-    /// from the keys.
+    /// Filters whose keys stay at their hashes ("extension", "telescoping" and cascades) keep their repairs; others are
+    /// built again from the keys.
     fn attach(slf: &Bound<'_, Self>, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         let keys = packed(keys)?;
         slf.as_super().get().change(slf.py(), |state| attach(state, &keys))

@@ -14,9 +14,9 @@ use crate::state::{Hashed, State};
 
 /// A list that accepts all keys of one collection and rejects all keys of another, without a single mistake among them.
 ///
-/// For two lists that are known and do not change, such as revoked and valid certificates. It takes two to twelve bits for each key
-/// that is accepted. Keys of neither list are answered by chance; ``unknown_rate`` bounds the share that is accepted. Without keys to
-/// reject it is a static filter.
+/// For two lists that are known and do not change, such as revoked and valid certificates. It takes two to twelve bits
+/// for each key that is accepted. Keys of neither list are answered by chance; ``unknown_rate`` bounds the share that
+/// is accepted. Without keys to reject it is a static filter.
 ///
 /// >>> from besom import ExactList
 /// >>> revoked = ExactList(range(100), range(100, 1000), seed=1)
@@ -45,7 +45,7 @@ impl ExactList {
             }
         })?;
         let state = State { filter, beside: Beside::Nothing };
-        Ok(PyClassInitializer::from(Filter::of(state, unknown_rate)).add_subclass(Self))
+        Ok(PyClassInitializer::from(Filter::of(state)).add_subclass(Self))
     }
 }
 

@@ -52,12 +52,12 @@ impl Mapped {
     }
 }
 
-/// Opens a file of a filter in place: nothing is copied, and all processes that open it share its memory. The first change
-/// copies what it changes; the file never changes.
+/// Opens a file of a filter in place: nothing is copied, and all processes that open it share its memory. The first
+/// change copies what it changes; the file never changes.
 ///
-/// ``check=True`` reads the file once and checks it whole. Without that only its header is looked at: a damaged file then gives
-/// wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open; ``save`` puts a new one in its
-/// place.
+/// ``check=True`` reads the file once and checks it whole. Without that only its header is looked at: a damaged file
+/// then gives wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open;
+/// ``save`` puts a new one in its place.
 ///
 /// A filter that adapts is opened without its keys: ``index`` or ``attach(keys)`` gives them back.
 #[pyfunction]
@@ -78,7 +78,7 @@ pub(crate) fn open(
         Some(index) => Beside::Index(check_index(&filter, index)?),
         None => Beside::Nothing,
     };
-    object(py, Filter::of(State { filter, beside }, None).mapped(mapped))
+    object(py, Filter::of(State { filter, beside }).mapped(mapped))
 }
 
 fn map(path: &Path, options: &ReadOptions, check: bool) -> PyResult<(Hashed, Mapped)> {
@@ -108,7 +108,8 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
     described(py, &header)
 }
 
-/// Reads a whole file and checks that it is as it was written. Returns what its header says; raises FormatError if it is damaged.
+/// Reads a whole file and checks that it is as it was written. Returns what its header says; raises FormatError if it
+/// is damaged.
 #[pyfunction]
 pub(crate) fn check(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     let header = py.detach(|| header(&path, true)).map_err(Raise::raise)?;
@@ -143,18 +144,17 @@ pub(crate) fn reduce<'py>(py: Python<'py>, filter: &Filter) -> PyResult<Bound<'p
         Beside::Index(index) => (None, Some(index.get(py)?)),
     };
     let restore = py.import("besom._besom")?.getattr("_restore")?;
-    (restore, (PyBytes::new(py, &bytes), rows, index, filter.rate)).into_pyobject(py).map(Bound::into_any)
+    (restore, (PyBytes::new(py, &bytes), rows, index)).into_pyobject(py).map(Bound::into_any)
 }
 
 /// The filter that was pickled.
 #[pyfunction]
-#[pyo3(signature = (data, rows, index, rate))]
+#[pyo3(signature = (data, rows, index))]
 pub(crate) fn _restore(
     py: Python<'_>,
     data: &[u8],
     rows: Option<&[u8]>,
     index: Option<Bound<'_, PyAny>>,
-    rate: Option<f64>,
 ) -> PyResult<Py<PyAny>> {
     let (filter, _) = py.detach(|| Hashed::from_bytes(data, &ReadOptions::new()))?;
     let beside = match (rows, index) {
@@ -164,7 +164,7 @@ pub(crate) fn _restore(
         (None, Some(index)) => Beside::Index(check_index(&filter, index)?),
         (None, None) => Beside::Nothing,
     };
-    object(py, Filter::of(State { filter, beside }, rate))
+    object(py, Filter::of(State { filter, beside }))
 }
 
 /// The pairs of a remote, one after the other: address, length of the key, key.

@@ -19,8 +19,8 @@ use crate::view;
 
 /// A set of keys that answers "certainly absent" or "maybe present".
 ///
-/// A plain filter: `kind="bins"` unless another one is named. It can remove keys, and it keeps a key once for every time that it
-/// was inserted. It does not repair its false positives; AdaptiveFilter does.
+/// A plain filter: `kind="bins"` unless another one is named. It can remove keys, and it keeps a key once for every
+/// time that it was inserted. It does not repair its false positives; AdaptiveFilter does.
 ///
 /// >>> from besom import Filter
 /// >>> seen = Filter(capacity=1000, rate=0.001)
@@ -32,13 +32,12 @@ use crate::view;
 /// >>> len(seen)
 /// 4
 ///
-/// A rate is the largest share of other keys that the full filter may accept. A seed makes a filter repeatable; without one, it is
-/// random, so that nobody outside can aim at the filter. `hash` is "xxh3" or "siphash"; further options are those of the kind.
+/// A rate is the largest share of other keys that the full filter may accept. A seed makes a filter repeatable; without
+/// one, it is random, so that nobody outside can aim at the filter. `hash` is "xxh3" or "siphash"; further options are
+/// those of the kind.
 #[pyclass(frozen, subclass, weakref, module = "besom", name = "Filter")]
 pub(crate) struct Filter {
     pub(crate) shared: Shared<State>,
-    /// The rate that was asked for.
-    pub(crate) rate: Option<f64>,
     /// The index that the state holds, for the garbage collector.
     index: Option<Held>,
     /// The file that the filter was opened on.
@@ -48,12 +47,12 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    pub(crate) fn of(state: State, rate: Option<f64>) -> Self {
+    pub(crate) fn of(state: State) -> Self {
         let index = match &state.beside {
             Beside::Index(index) => Some(index.clone()),
             _ => None,
         };
-        Self { shared: Shared::new(state), rate, index, mapped: None, changed: AtomicBool::new(false) }
+        Self { shared: Shared::new(state), index, mapped: None, changed: AtomicBool::new(false) }
     }
 
     /// Says that the filter was opened on a file.
@@ -108,7 +107,7 @@ impl Filter {
                 "a filter of kind {name} adapts; use AdaptiveFilter(kind={name:?}) or besom.build({name:?})"
             )));
         }
-        Ok(Self::of(State { filter, beside: Beside::Nothing }, config.false_positive_rate))
+        Ok(Self::of(State { filter, beside: Beside::Nothing }))
     }
 
     /// Inserts a key. False if the filter accepted it before already: it was there, or a false positive.
@@ -129,15 +128,16 @@ impl Filter {
 
     /// Removes a key, once if it was inserted several times. False if the filter rejects it.
     ///
-    /// Remove only what was inserted. A filter that is not adaptive keeps a few bits of each key: to remove a key that was never
-    /// inserted can take away those of another one.
+    /// Remove only what was inserted. A filter that is not adaptive keeps a few bits of each key: to remove a key that
+    /// was never inserted can take away those of another one.
     fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         with_key(key, |bytes| self.change(key.py(), |state| state.remove(bytes)))?
     }
 
     /// Repairs the false positive ``key``. Whether the filter rejects it from now on although it accepted it before.
     ///
-    /// Filters that do not adapt repair nothing. Do not tell a whitelist filter that a stored key is absent; all others notice.
+    /// Filters that do not adapt repair nothing. Do not tell a whitelist filter that a stored key is absent; all others
+    /// notice.
     fn adapt(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let adapted = with_key(key, |bytes| self.change(key.py(), |state| state.adapt(bytes)))??;
         Ok(adapted.is_fixed())
@@ -178,7 +178,8 @@ impl Filter {
         self.change(py, State::clear)
     }
 
-    /// Takes all keys of another filter in, which must have been built alike and with the same seed. The same as ``|=``.
+    /// Takes all keys of another filter in, which must have been built alike and with the same seed. The same as
+    /// ``|=``.
     ///
     /// >>> left, right = (Filter(capacity=100, seed=7) for _ in range(2))
     /// >>> left.update("abc".split("b")), right.insert("d")
@@ -201,7 +202,7 @@ impl Filter {
         let mut union = self.state(other.py())?;
         let other_filter = other.get().shared.read(other.py(), |state| state.filter.clone())?;
         union.merge(&other_filter)?;
-        object(other.py(), Self::of(union, self.rate))
+        object(other.py(), Self::of(union))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -232,10 +233,14 @@ impl Filter {
         self.shared.read(py, |state| state.filter.seed())
     }
 
-    /// The rate that was asked for, or None.
+    /// The promised rate: at most this share of other keys is accepted by the full filter, before any repair. It meets
+    /// the rate that was asked for.
+    ///
+    /// >>> Filter(capacity=1000, rate=0.001).rate <= 0.001
+    /// True
     #[getter]
-    fn rate(&self) -> Option<f64> {
-        self.rate
+    fn rate(&self, py: Python<'_>) -> PyResult<f64> {
+        self.shared.read(py, |state| state.filter.promised_rate())
     }
 
     /// The memory of the filter, in bytes. The keys beside an adaptive filter are not counted.
@@ -268,8 +273,8 @@ impl Filter {
         self.shared.write(py, State::verify)?
     }
 
-    /// Writes the filter to a file, in the place of the one that may be there: whatever happens, the file is the old one or the
-    /// new one. Rust reads it too. The keys beside an adaptive filter are not written.
+    /// Writes the filter to a file, in the place of the one that may be there: whatever happens, the file is the old
+    /// one or the new one. Rust reads it too. The keys beside an adaptive filter are not written.
     ///
     /// Without the seed, only those can read the file who know it.
     #[pyo3(signature = (path, *, include_seed=true, generation=0))]
@@ -304,12 +309,12 @@ impl Filter {
     fn from_bytes(py: Python<'_>, data: &[u8], seed: Option<u128>) -> PyResult<Py<PyAny>> {
         let options = file::read_options(seed);
         let (filter, _) = py.detach(|| Hashed::from_bytes(data, &options))?;
-        object(py, Self::of(State { filter, beside: Beside::Nothing }, None))
+        object(py, Self::of(State { filter, beside: Beside::Nothing }))
     }
 
     /// A copy, with the keys beside it.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        object(py, Self::of(self.state(py)?, self.rate))
+        object(py, Self::of(self.state(py)?))
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -324,7 +329,8 @@ impl Filter {
         file::reduce(py, self)
     }
 
-    /// The file that the filter is a map of, and what tells it from another of its name; None once the filter was changed.
+    /// The file that the filter is a map of, and what tells it from another of its name; None once the filter was
+    /// changed.
     fn _mapped_file(&self) -> Option<(std::path::PathBuf, u64, u128)> {
         let unchanged = !self.changed.load(Ordering::Relaxed);
         self.mapped.as_ref().filter(|_| unchanged && self.index.is_none()).map(Mapped::parts)
@@ -336,8 +342,8 @@ impl Filter {
     }
 
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
-        let (name, rate) = (slf.get_type().name()?.to_string(), slf.get().rate);
-        slf.get().shared.read(slf.py(), |state| view::html(&name, &state.filter, rate))
+        let name = slf.get_type().name()?.to_string();
+        slf.get().shared.read(slf.py(), |state| view::html(&name, &state.filter))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

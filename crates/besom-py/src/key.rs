@@ -43,7 +43,8 @@ pub(crate) fn with_key<R>(key: &Bound<'_, PyAny>, f: impl FnOnce(&[u8]) -> R) ->
 ///
 /// # Errors
 ///
-/// `TypeError`, `OverflowError`, `ValueError` or `UnicodeEncodeError`: each says what to do. Some bytes may have been appended.
+/// `TypeError`, `OverflowError`, `ValueError` or `UnicodeEncodeError`: each says what to do. Some bytes may have been
+/// appended.
 pub(crate) fn append(key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
     if let Ok(text) = key.cast_exact::<PyString>() {
         bytes.extend_from_slice(text.to_str()?.as_bytes());

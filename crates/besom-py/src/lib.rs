@@ -55,7 +55,7 @@ fn build(
 ) -> PyResult<Py<PyAny>> {
     let config = config::config(kind, capacity, rate, seed, hash, options)?;
     let state = adaptive::build(py, &config, index)?;
-    filter::object(py, filter::Filter::of(state, config.false_positive_rate))
+    filter::object(py, filter::Filter::of(state))
 }
 
 /// The names that ``build`` knows.
@@ -75,8 +75,8 @@ fn key_bytes<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     key::with_key(key, |bytes| PyBytes::new(key.py(), bytes))
 }
 
-/// The hash that stands in the hash column of a table: an int of 64 bits, the upper half of the key's digest. Where integers are
-/// signed, store ``key_hash(key, seed) - 2**63``, which keeps the order.
+/// The hash that stands in the hash column of a table: an int of 64 bits, the upper half of the key's digest. Where
+/// integers are signed, store ``key_hash(key, seed) - 2**63``, which keeps the order.
 ///
 /// >>> from besom import key_hash
 /// >>> hex(key_hash("besom", seed=7))

@@ -11,8 +11,8 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::error::{Raised, RemoteError};
 use crate::key;
 
-/// An object of Python's that several parts of a value hold, and that counts as one reference: so the garbage collector finds
-/// cycles through it.
+/// An object of Python's that several parts of a value hold, and that counts as one reference: so the garbage collector
+/// finds cycles through it.
 #[derive(Clone)]
 pub(crate) struct Held(Arc<Mutex<Option<Py<PyAny>>>>);
 

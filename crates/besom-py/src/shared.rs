@@ -1,7 +1,7 @@
 //! A value that threads share, with or without the interpreter lock.
 //!
-//! Two locks are dangerous together. The rule here: **nobody waits for a value while holding the interpreter lock**. Where the
-//! value is not free at once, the interpreter is released first. So whoever holds the value may call Python.
+//! Two locks are dangerous together. The rule here: **nobody waits for a value while holding the interpreter lock**.
+//! Where the value is not free at once, the interpreter is released first. So whoever holds the value may call Python.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,8 +93,8 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
-/// Turns a panic into an exception. A filter that was opened on a file without a check is the only known cause: its bytes are
-/// whatever the file has.
+/// Turns a panic into an exception. A filter that was opened on a file without a check is the only known cause: its
+/// bytes are whatever the file has.
 #[inline]
 pub(crate) fn guarded<R>(work: impl FnOnce() -> R) -> PyResult<R> {
     // A panic leaves memory safe, and operations change a filter last: see `Persist::open`.

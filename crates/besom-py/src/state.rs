@@ -3,8 +3,8 @@
 use besom::any::{AnyFilter, Config};
 use besom::format::{Header, Persist, ReadOptions, Region, WriteOptions};
 use besom::{
-    Adaptation, Adaptive, BuildError, Digest, Filter, FilterStats, HashKind, KeyHasher, MergeError, SipHash,
-    Xxh3,
+    Adaptation, Adaptive, BuildError, Digest, Filter, FilterStats, HashKind, KeyHasher, Merge, MergeError,
+    SipHash, Xxh3,
 };
 use pyo3::prelude::*;
 
@@ -112,6 +112,10 @@ impl Hashed {
             Chunk::Bytes(packed) => filter.contains_many(&slices(packed), &mut part),
         });
         answers.append(&mut part);
+    }
+
+    pub(crate) fn promised_rate(&self) -> f64 {
+        either!(self, filter => filter.false_positive_rate())
     }
 
     /// The share of random keys that the filter accepts.

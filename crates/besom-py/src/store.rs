@@ -20,8 +20,8 @@ type Inner = RedbStore<AnyFilter<Xxh3>>;
 
 /// A key-value store in a file, with an adaptive filter in front of it. It survives crashes at any moment.
 ///
-/// Keys are those of filters, values are bytes. Keys are stored as their bytes: ``"a"`` and ``b"a"`` are one key, and iterating yields
-/// bytes. A store is a MutableMapping, for many threads of one process.
+/// Keys are those of filters, values are bytes. Keys are stored as their bytes: ``"a"`` and ``b"a"`` are one key, and
+/// iterating yields bytes. A store is a MutableMapping, for many threads of one process.
 ///
 /// >>> import tempfile, os
 /// >>> from besom import Store
@@ -72,8 +72,8 @@ impl Store {
 impl Store {
     /// Opens a store, or makes one if there is no file.
     ///
-    /// ``durable=False`` lets a crash take back the last writes, which makes them faster; ``flush`` makes them last. The filter
-    /// grows with the store; ``capacity``, ``rate``, ``kind`` and options of the kind say how it begins.
+    /// ``durable=False`` lets a crash take back the last writes, which makes them faster; ``flush`` makes them last.
+    /// The filter grows with the store; ``capacity``, ``rate``, ``kind`` and options of the kind say how it begins.
     #[classmethod]
     #[pyo3(signature = (path, *, capacity=None, rate=None, kind="extension", create=true, durable=true, cache_size=None,
         snapshot_every=None, **options))]
@@ -168,7 +168,8 @@ impl Store {
         }
     }
 
-    /// Makes many changes in one commit, all or none: pairs of key and value, or a mapping. None as a value removes the key.
+    /// Makes many changes in one commit, all or none: pairs of key and value, or a mapping. None as a value removes the
+    /// key.
     fn write(&self, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let items = if pairs.hasattr("items")? { pairs.call_method0("items")? } else { pairs.clone() };
         let mut batch = Batch::new();

@@ -51,18 +51,18 @@ pub(crate) fn line(class: &str, filter: &Hashed) -> String {
 }
 
 /// A filter in a notebook: its figures, and a bar that says how full it is.
-pub(crate) fn html(class: &str, filter: &Hashed, rate: Option<f64>) -> String {
+pub(crate) fn html(class: &str, filter: &Hashed) -> String {
     let stats = filter.stats();
     let (len, capacity) = (filter.len() as u64, filter.capacity() as u64);
     let share = 100.0 * len as f64 / (capacity.max(1) as f64);
     let measured = one_in(filter.measured_rate(1 << 16));
-    let asked = rate.map_or_else(String::new, |rate| format!(" (asked for: {})", one_in(rate)));
+    let promised = one_in(filter.promised_rate());
     let bits = if len == 0 { String::new() } else { format!(", {:.1} bits per key", stats.bits_per_key()) };
     let rows = [
         ("kind", format!("{}, {}", filter.kind().name(), filter.hash_name())),
         ("keys", format!("{} of {}<br>{}", grouped(len), grouped(capacity), bar(share))),
         ("size", format!("{}{bits}", size(stats.bits.div_ceil(8)))),
-        ("rate", format!("{measured}{asked}")),
+        ("rate", format!("{measured} (promised: {promised})")),
         ("repairs", grouped(stats.adaptations)),
     ];
     let rows: String = rows

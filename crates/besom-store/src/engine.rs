@@ -162,7 +162,7 @@ pub trait View: Send + Sync + 'static {
     /// What a failed access returns.
     type Error;
     /// The bytes of a value that was read.
-    type Value;
+    type Value: AsRef<[u8]> + Send;
 
     /// The value of a row.
     ///
@@ -174,6 +174,21 @@ pub trait View: Send + Sync + 'static {
         table: Table,
         key: &[u8],
     ) -> impl Future<Output = Result<Option<Self::Value>, Self::Error>> + Send;
+
+    /// Calls `look` with the value of a row, where it lies if the database lends it. What `look` returns.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the database reports.
+    fn get_with<T: Send>(
+        &self,
+        table: Table,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T + Send,
+    ) -> impl Future<Output = Result<Option<T>, Self::Error>> + Send {
+        let found = self.get(table, key);
+        async move { Ok(found.await?.map(|value| look(value.as_ref()))) }
+    }
 
     /// Whether there is a row.
     ///

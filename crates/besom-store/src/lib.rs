@@ -17,6 +17,10 @@
 //! hashes lie in one range, so a store whose rows are in the order of hashes reads them where it just looked: see [`Layout`].
 //! `docs/operating.md` is for those who run a store, `docs/guarding-your-storage.md` for those who have storage of their own.
 
+// What the tests here share with those of other crates names this one from outside.
+#[cfg(test)]
+extern crate self as besom_store;
+
 mod batch;
 mod disk;
 pub mod engine;

@@ -22,6 +22,12 @@ impl MemoryEngine {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Takes back all writes since a view.
+    #[cfg(test)]
+    pub(crate) fn go_back(&self, view: &MemoryView) {
+        *self.rows.write().unwrap_or_else(PoisonError::into_inner) = view.0.clone();
+    }
 }
 
 impl Engine for MemoryEngine {

@@ -1,6 +1,6 @@
 //! Snapshots of a filter in a file beside its store: when they are good, and why they are not.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -86,6 +86,21 @@ impl SnapshotFile {
         filter.save(&self.0, &WriteOptions::new().generation(name)).map_err(failed)
     }
 
+    /// Removes what killed processes left behind while they wrote a snapshot: one store at a time has this one.
+    fn clear_out(&self) {
+        let target = self.0.canonicalize().unwrap_or_else(|_| self.0.clone());
+        let folder =
+            target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (Some(name), Ok(files)) = (target.file_name(), fs::read_dir(folder)) else { return };
+        for file in files.flatten() {
+            if is_unfinished(file.file_name().as_encoded_bytes(), name.as_encoded_bytes())
+                && begins_as_ours(&file.path())
+            {
+                let _ = fs::remove_file(file.path());
+            }
+        }
+    }
+
     fn load<F: Persist>(&self) -> Result<Option<(F, u64)>, SnapshotRefused> {
         let unreadable = |source| SnapshotRefused::Unreadable { name: self.0.display().to_string(), source };
         if self.is_foreign().map_err(unreadable)? {
@@ -101,8 +116,26 @@ impl SnapshotFile {
 
 impl<F: StoreFilter> Snapshots<F> for Option<SnapshotFile> {
     async fn find(&self, _: &[u64]) -> Result<Option<(F, u64)>, SnapshotRefused> {
-        self.as_ref().map_or(Ok(None), SnapshotFile::load)
+        let Some(file) = self else { return Ok(None) };
+        file.clear_out();
+        file.load()
     }
+}
+
+/// Whether a file has the name of a snapshot that is being written: a dot, the snapshot's name, two numbers, `new`.
+fn is_unfinished(name: &[u8], snapshot: &[u8]) -> bool {
+    let numbers = name
+        .strip_prefix(b".")
+        .and_then(|name| name.strip_prefix(snapshot)?.strip_prefix(b".")?.strip_suffix(b".new"));
+    // Names that a person would choose are somebody else's.
+    numbers.is_some_and(|numbers| numbers.iter().all(|byte| b"0123456789-".contains(byte)))
+}
+
+/// Whether a file begins as a snapshot does, or ends before that can be told.
+fn begins_as_ours(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).map(|file| file.take(MAGIC.len() as u64).read_to_end(&mut begin));
+    matches!(read, Ok(Ok(_))) && MAGIC.starts_with(&begin)
 }
 
 /// The filter in a file, checked from end to end, and the name of the state that it belongs to.
@@ -125,5 +158,36 @@ pub(crate) fn is_same_file(one: &Path, two: &Path) -> bool {
     match (one.canonicalize(), two.canonicalize()) {
         (Ok(one), Ok(two)) => one == two,
         _ => std::path::absolute(one).ok() == std::path::absolute(two).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: files of killed processes that pile up, and files of others that go with them.
+    use super::*;
+
+    #[test]
+    fn snapshots_that_were_not_finished_go_and_nothing_else_does() {
+        let folder = std::env::temp_dir().join(format!("besom-snapshot-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let ours = [
+            (".a.besom.17-0.new", &b"BESOM and half of it"[..]),
+            (".a.besom.17-1.new", b""),
+            (".a.besom.2-0.new", b"BES"),
+        ];
+        let others = [
+            ("a.besom", &b"BESOM"[..]),
+            (".a.besom.17-2.new", b"not ours"),
+            (".a.besom.year.new", b"BESOM"),
+            (".a.besom.new", b"BESOM"),
+            (".b.besom.17-0.new", b"BESOM"),
+            ("a.besom.17-0.new", b"BESOM"),
+        ];
+        let write = |&(name, bytes): &(&str, &[u8])| fs::write(folder.join(name), bytes).unwrap();
+        ours.iter().chain(&others).for_each(write);
+        SnapshotFile(folder.join("a.besom")).clear_out();
+        assert!(ours.iter().all(|(name, _)| !folder.join(name).exists()));
+        assert!(others.iter().all(|(name, _)| folder.join(name).exists()));
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -47,7 +47,8 @@ pub enum VerifyError<E: std::error::Error + Send + Sync + 'static> {
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Checks everything: the database by its own means, the filter, the index, and the data. Reads everything, and writers wait as
-    /// long as it takes. Repairs nothing, and builds nothing.
+    /// long as it takes. Repairs nothing, and builds nothing. Rows that were gone already when the filter was built are noticed too,
+    /// unless the store was opened again and written to since.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         // What errors have left behind is settled; a filter that is of no use is not built from what is judged here.
         self.resolve(&mut writer).await?;
-        let (filter, counted, index) = (self.with_filter(F::clone), writer.keys, self.header.index);
+        let (filter, counted, index) = (self.with_filter(F::clone), self.counted(&writer), self.header.index);
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let table = if index == Index::None { Table::Data } else { Table::Index };
         let (mut live, layout) = (Live::new(&self.engine, view, table), self.header.layout);

@@ -1,7 +1,7 @@
 //! More bins while they are being filled, and what becomes of extensions there when they are twice as many.
 //!
-//! The first bit of a key's string becomes a bit of its fingerprint, which the table does not know; the keys do. An extension
-//! gives that bit away and means the same as before, so every repair survives.
+//! The first bit of a key's string becomes a bit of its fingerprint, which the table does not know; the keys do. An
+//! extension gives that bit away and means the same as before, so every repair survives.
 
 use crate::coding::Extension;
 use crate::filter::out_of_memory;
@@ -49,8 +49,8 @@ impl FillingBins {
         Ok(())
     }
 
-    /// Fills a bin with these items, in order, and bins in theirs. `None` if they are out of order, or there is no memory for
-    /// them.
+    /// Fills a bin with these items, in order, and bins in theirs. `None` if they are out of order, or there is no
+    /// memory for them.
     pub(super) fn fill(&mut self, bin: u64, items: Vec<(Entry, Extension)>) -> Option<()> {
         if bin < self.bin || !items.is_sorted_by_key(|&(entry, _)| entry) {
             return None;

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! An item has an *extension*: the first bits of its key's string, none at first. A query is accepted by an item whose
-//! fingerprint and extension are its own. Extensions lie beside the bins, known by the ranks of their items ([`Values`]);
-//! a bin none of whose items has one takes no more memory than a plain one, and a query there reads no more than the line.
+//! fingerprint and extension are its own. Extensions lie beside the bins, known by the ranks of their items
+//! ([`Values`]); a bin none of whose items has one takes no more memory than a plain one, and a query there reads no
+//! more than the line.
 //!
 //! | | |
 //! |---|---|
@@ -34,7 +35,8 @@ use crate::hash_string::HashString;
 use crate::quotient::fraction_bits;
 use crate::{
     AdaptiveError, BuildError, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
-    error::ensure, filter::clear_remote,
+    error::ensure,
+    filter::{clear_remote, collision_rate},
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -124,16 +126,17 @@ impl<H: KeyHasher> ExtendingBins<H> {
         self.contains_hashed(|| digest)
     }
 
-    /// The upper half of the digest is nearly always enough, and need be all that is computed: in the few other cases the key is
-    /// hashed once more.
+    /// The upper half of the digest is nearly always enough, and need be all that is computed: in the few other cases
+    /// the key is hashed once more.
     #[inline(always)]
     pub(crate) fn contains_hashed(&self, digest: impl Fn() -> Digest) -> bool {
         let (place, line) = self.table.place_and_line(digest());
         self.table.ask_flagged(line, place, |found| self.answer(found, digest))
     }
 
-    /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match; they lead
-    /// to different functions, or the compiler would make one of them and work its condition out with twice the instructions.
+    /// The answer to a query of which this was found. Two branches, both nearly never taken, and none on the match;
+    /// they lead to different functions, or the compiler would make one of them and work its condition out with twice
+    /// the instructions.
     #[inline(always)]
     fn answer(&self, found: Found, digest: impl FnOnce() -> Digest) -> bool {
         if found.beyond {
@@ -235,6 +238,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
         counts
     }
 
+    pub(crate) fn false_positive_rate(&self) -> f64 {
+        collision_rate(self.capacity, self.table.bins(), self.table.shape().entry_bits())
+    }
+
     pub(crate) fn stats(&self) -> FilterStats {
         let (items, slots) = (self.table.len, self.table.bins() as usize * self.table.shape().slots as usize);
         let adaptivity_bits = self.values.memory_bits();
@@ -300,7 +307,8 @@ fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> 
     HashString::new(hasher, digest, fraction, fraction_bits(bins) - shape.entry_bits())
 }
 
-/// Two filters are equal if they have the same parameters, hash function, items and extensions. What was counted so far is not compared.
+/// Two filters are equal if they have the same parameters, hash function, items and extensions. What was counted so far
+/// is not compared.
 impl<H: KeyHasher> PartialEq for ExtendingBins<H> {
     fn eq(&self, other: &Self) -> bool {
         (self.capacity, self.growable) == (other.capacity, other.growable)

@@ -33,8 +33,8 @@ impl<H: KeyHasher> ExtendingBins<H> {
         insert_anywhere(self, digest, key, remote)
     }
 
-    /// [`insert`](Self::insert) where no version for the processor is compiled into it. Apart from it, or the closure there
-    /// would have to lie in memory.
+    /// [`insert`](Self::insert) where no version for the processor is compiled into it. Apart from it, or the closure
+    /// there would have to lie in memory.
     #[inline(never)]
     fn insert_by_pointer<R: Remote>(
         &mut self,
@@ -92,8 +92,8 @@ impl<H: KeyHasher> ExtendingBins<H> {
         values
     }
 
-    /// Makes the extensions of equal items, which hold these keys, longer until none of them is the query's, and says how many
-    /// have changed. `None` if hash bits are equal as far as extensions go.
+    /// Makes the extensions of equal items, which hold these keys, longer until none of them is the query's, and says
+    /// how many have changed. `None` if hash bits are equal as far as extensions go.
     pub(super) fn lengthen(
         &self,
         equal: &mut [Extension],

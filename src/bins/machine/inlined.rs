@@ -1,11 +1,11 @@
 //! x86-64 with AVX-512 or BMI2, for operations that are compiled into their callers.
 //!
-//! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its speed.
-//! Instructions that are written down as such need no feature. So the most frequent operations, those on one key in a
-//! line of the layouts for the default rate, for 1/100 and for 1/1000, exist in this form too.
+//! Functions with a `target_feature` are not inlined into functions without, and a call costs a query a sixth of its
+//! speed. Instructions that are written down as such need no feature. So the most frequent operations, those on one key
+//! in a line of the layouts for the default rate, for 1/100 and for 1/1000, exist in this form too.
 //!
-//! Of the vector registers, only the upper sixteen are used in this way: they leave no state behind that would slow down code
-//! without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
+//! Of the vector registers, only the upper sixteen are used in this way: they leave no state behind that would slow
+//! down code without AVX. Where there are none, the comparison is that of SSE2, which every x86-64 processor has.
 
 use std::arch::asm;
 use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_epi8, _mm_set1_epi8};
@@ -103,7 +103,8 @@ impl Search for InlinedAvx512 {
     #[inline(always)]
     fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64 {
         let equal: u64;
-        // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are named.
+        // SAFETY: `self` proves AVX-512 BW. The 64 aligned bytes of a line are read, and registers changed that are
+        // named.
         unsafe {
             asm!(
                 "vpbroadcastb zmm16, {byte:e}",
@@ -128,8 +129,8 @@ static BEHIND: Line = Line(numbered(1));
 /// Puts the bytes of a line with these numbers into the places that `changed` has.
 #[inline(always)]
 fn permute(_: InlinedAvx512, line: &mut Line, numbers: &'static Line, changed: u64) {
-    // SAFETY: the first argument proves AVX-512 BW and VBMI. The 64 aligned bytes of two lines are read and those of one
-    // written, and registers changed that are named.
+    // SAFETY: the first argument proves AVX-512 BW and VBMI. The 64 aligned bytes of two lines are read and those of
+    // one written, and registers changed that are named.
     unsafe {
         asm!(
             "kmovq k1, {changed}",

@@ -32,8 +32,8 @@ pub(super) trait Search: Copy {
         bits.count_ones()
     }
 
-    /// The run of a class: it begins at the border that as many are below as there are occupied classes before it, and ends
-    /// there too if it is not occupied, else at the next one. What lies above the borders does not matter.
+    /// The run of a class: it begins at the border that as many are below as there are occupied classes before it, and
+    /// ends there too if it is not occupied, else at the next one. What lies above the borders does not matter.
     fn run(self, occupied: u64, borders: u64, class: usize) -> Run;
 
     /// Which slots of a run have this byte, if those of all slots begin with this one of the line.

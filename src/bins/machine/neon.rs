@@ -1,8 +1,8 @@
 //! 64-bit ARM with NEON, little-endian.
 //!
-//! Every such processor has NEON, and so has every function compiled for it; a value of this type proves no more than that the
-//! program was compiled for one. There is no mask of a comparison to be had in one instruction, so it is made of the few bytes that
-//! count. Bytes are moved as in plain Rust.
+//! Every such processor has NEON, and so has every function compiled for it; a value of this type proves no more than
+//! that the program was compiled for one. There is no mask of a comparison to be had in one instruction, so it is made
+//! of the few bytes that count. Bytes are moved as in plain Rust.
 
 use std::arch::aarch64::{
     uint8x8_t, vceq_u8, vclt_u8, vdup_n_u8, vget_lane_u64, vld1_u8, vreinterpret_u64_u8,

@@ -4,8 +4,8 @@
 
 use super::super::line::{Line, Run};
 
-/// What `test` says of the bytes of a run's slots, if those of all slots begin with byte `first` of the line: it is given
-/// eight of them, and answers with a bit for each.
+/// What `test` says of the bytes of a run's slots, if those of all slots begin with byte `first` of the line: it is
+/// given eight of them, and answers with a bit for each.
 #[inline(always)]
 pub(super) fn of_run(line: &Line, first: u32, run: Run, test: impl Fn(&[u8; 8]) -> u64) -> u64 {
     let at = run.first.trailing_zeros() & 63;

@@ -40,8 +40,8 @@ static POWER: [u64; 65] = {
     power
 };
 
-/// The run of a class, with a machine's way to count bits and to deposit a bit at the border that its number says: two ranks
-/// and two deposits, no branch.
+/// The run of a class, with a machine's way to count bits and to deposit a bit at the border that its number says: two
+/// ranks and two deposits, no branch.
 #[inline(always)]
 pub(super) fn run(
     occupied: u64,

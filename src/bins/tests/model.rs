@@ -1,5 +1,5 @@
-//! Catches: lost or invented items, runs out of order, items that are in the next level although there is room, items that
-//! are not pulled back, spare bits and unused slots that change, instruction sets that disagree.
+//! Catches: lost or invented items, runs out of order, items that are in the next level although there is room, items
+//! that are not pulled back, spare bits and unused slots that change, instruction sets that disagree.
 
 use std::collections::BTreeMap;
 
@@ -64,8 +64,8 @@ fn check(table: &Table, model: &Model) {
     assert_eq!(items, model.items());
 }
 
-/// Random insertions and removals on a few bins that are now empty, now hopelessly overfull; everything is checked after
-/// every step.
+/// Random insertions and removals on a few bins that are now empty, now hopelessly overfull; everything is checked
+/// after every step.
 fn drive(bins: u64, shape: Shape, isa: Isa, steps: usize, seed: u64) {
     let mut random = Random::new(seed);
     let mut table = table(bins, shape, bins as usize * shape.slots as usize).with_isa(isa);

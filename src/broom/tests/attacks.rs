@@ -1,8 +1,9 @@
 //! The attacks that broom filters fell to, at the default rate: what keys have in common under all functions, and what
-//! queries that hit one key have in common. And one that they could fall to: queries of the crowded side of the frontier.
+//! queries that hit one key have in common. And one that they could fall to: queries of the crowded side of the
+//! frontier.
 //!
-//! Catches: a trait of a key that outlives its functions, repairs that tell a stored key from one query only, places that are
-//! fuller than others by more than rates are planned for.
+//! Catches: a trait of a key that outlives its functions, repairs that tell a stored key from one query only, places
+//! that are fuller than others by more than rates are planned for.
 //!
 //! `BESOM_FULL=1 cargo test --release --lib broom::tests::attacks -- --nocapture` prints all sizes.
 use crate::game::{Adversary, Gathering, Oracle, QueryMates, Rules, SideInference, Strikes};

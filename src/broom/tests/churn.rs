@@ -1,7 +1,7 @@
 //! Endless churn: replacements in a full filter, with and without adapting queries.
 //!
-//! Catches: a key that is refused below the capacity, a frontier that waits, a share of keys beyond the primary table or a
-//! space that grows for ever, keys lost on the way of any of that.
+//! Catches: a key that is refused below the capacity, a frontier that waits, a share of keys beyond the primary table
+//! or a space that grows for ever, keys lost on the way of any of that.
 //!
 //! With `BESOM_FULL`, 50 replacements per key, and up to 4,000,000 keys.
 use super::super::builder::Blueprint;
@@ -184,14 +184,15 @@ fn endless_on<G: BroomTable>(
         );
     }
     assert!(levels.phase >= 3, "{levels:?}");
-    // Flat at the end, as far as few keys can tell: no more than there was before. Each phase begins with fewer bits than it
-    // ends with, so it is the most that is compared.
+    // Flat at the end, as far as few keys can tell: no more than there was before. Each phase begins with fewer bits
+    // than it ends with, so it is the most that is compared.
     let most = |part: &[Sample], field: fn(&Sample) -> f64| part.iter().map(field).fold(0.0, f64::max);
     let few = 1.0 / (keys as f64).sqrt();
     let [before, end] = [&samples[..7], &samples[7..]];
     let space = |sample: &Sample| sample.bits_per_key;
     assert!(most(end, space) < (1.03 + 2.0 * few) * most(before, space), "{samples:?}");
-    // How many lie elsewhere is another number under every function: of 1,000 keys between 5 and 22, where 11 are expected.
+    // How many lie elsewhere is another number under every function: of 1,000 keys between 5 and 22, where 11 are
+    // expected.
     let share = |sample: &Sample| sample.elsewhere;
     assert!(most(end, share) < 1.1 * most(before, share) + 0.5 * few, "{samples:?}");
 }

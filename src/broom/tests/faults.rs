@@ -88,8 +88,8 @@ impl<G: Tested> Pair<G> {
         }
     }
 
-    /// One operation, as a store would drive it: while something is in doubt, that is settled first. What an operation failed to do,
-    /// the filter must not show.
+    /// One operation, as a store would drive it: while something is in doubt, that is settled first. What an operation
+    /// failed to do, the filter must not show.
     fn step(&mut self) {
         if !self.remote.touched.is_empty() {
             self.settle_doubts();
@@ -126,8 +126,8 @@ impl<G: Tested> Pair<G> {
         self.check();
     }
 
-    /// Settles what the last operation has touched: first without believing that what is not there is gone, then, if nothing
-    /// goes wrong for once, with that.
+    /// Settles what the last operation has touched: first without believing that what is not there is gone, then, if
+    /// nothing goes wrong for once, with that.
     fn settle_doubts(&mut self) {
         let touched = self.remote.touched.clone();
         let Self { filter, remote, .. } = self;
@@ -140,7 +140,8 @@ impl<G: Tested> Pair<G> {
         self.check();
         let one_in = self.one_in;
         self.remote.remote.faults.set_one_in(0);
-        // What a group that was made by half has lost is put back by whoever has the data. (Stores make groups as a whole.)
+        // What a group that was made by half has lost is put back by whoever has the data. (Stores make groups as a
+        // whole.)
         let listed = self.listed();
         let doubt = self.doubt.take();
         let lost: Vec<u64> =

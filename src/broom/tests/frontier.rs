@@ -1,7 +1,7 @@
 //! The frontier and the levels where there is no room, and taking back what was done.
 //!
-//! Catches: keys that are refused or lost where sections, the secondary level or the back yard are full, a frontier that
-//! waits, ghosts that it passes for nothing, an operation that is taken back to another state than the one before.
+//! Catches: keys that are refused or lost where sections, the secondary level or the back yard are full, a frontier
+//! that waits, ghosts that it passes for nothing, an operation that is taken back to another state than the one before.
 use super::super::builder::Blueprint;
 use super::super::core::Core;
 use super::super::elsewhere::Elsewhere;

@@ -137,9 +137,10 @@ fn the_timing_attack_wins_without_ghosts() {
     }
 }
 
-/// Collects false positives, and knows from their number how far the frontier has come: every one of them carries ten keys.
-/// When it should be at the chosen share of a phase, counted over all phases, the adversary asks again about all that it has
-/// collected, and guesses the one that came back most often; so it looks for repairs that are forgotten too early.
+/// Collects false positives, and knows from their number how far the frontier has come: every one of them carries ten
+/// keys. When it should be at the chosen share of a phase, counted over all phases, the adversary asks again about all
+/// that it has collected, and guesses the one that came back most often; so it looks for repairs that are forgotten too
+/// early.
 struct FrontierTiming {
     seed: u64,
     /// Where in a phase it strikes.

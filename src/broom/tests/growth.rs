@@ -1,7 +1,7 @@
 //! Growth and merging, and what a failure in the middle of them leaves.
 //!
-//! Catches: a key that is lost on the way, old lists that are taken for new ones, a failed growth that the filter or its
-//! remote does not survive, memory or groups in proportion to the keys.
+//! Catches: a key that is lost on the way, old lists that are taken for new ones, a failed growth that the filter or
+//! its remote does not survive, memory or groups in proportion to the keys.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::core::Core;
@@ -177,7 +177,7 @@ fn merge(table: crate::Table, other: crate::Table) {
         right.insert(&key, &mut right_remote).unwrap();
     }
     let (before, keys) = (right.len(), union.len());
-    left.merge(&mut left_remote, &right, &mut right_remote).unwrap();
+    left.merge(&right, &mut right_remote, &mut left_remote).unwrap();
     assert_eq!((left.len(), left_remote.len(), left.capacity()), (keys, keys, 600));
     assert_eq!((right.len(), right_remote.len()), (before, before));
     check(&left, &mut left_remote, union);
@@ -191,17 +191,17 @@ fn a_union_that_does_not_fit_is_refused() {
     let mut left_remote = remote.inner;
     let (mut right, mut right_remote) = (growable::<BroomBins>(bins(3, 0.9), 10, 15), MemoryRemote::new());
     right.insert(&5_u64, &mut right_remote).unwrap();
-    left.merge(&mut left_remote, &right, &mut right_remote).unwrap();
+    left.merge(&right, &mut right_remote, &mut left_remote).unwrap();
     assert_eq!((left.len(), left.capacity()), (300, 300), "both have the key");
     right.insert(&999_u64, &mut right_remote).unwrap();
     let before = left.clone();
-    let error = left.merge(&mut left_remote, &right, &mut right_remote).unwrap_err();
+    let error = left.merge(&right, &mut right_remote, &mut left_remote).unwrap_err();
     assert!(matches!(error, AdaptiveError::Full(full) if full.len == 300), "{error}");
     assert!(left == before);
     check(&left, &mut left_remote, 0..300);
     // A remote that lacks a key of its filter is no source.
     let mut empty = MemoryRemote::new();
-    let error = left.merge(&mut left_remote, &right, &mut empty).unwrap_err();
+    let error = left.merge(&right, &mut empty, &mut left_remote).unwrap_err();
     assert!(matches!(error, AdaptiveError::Inconsistent { .. }), "{error}");
     check(&left, &mut left_remote, 0..300);
 }

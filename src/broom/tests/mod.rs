@@ -89,8 +89,8 @@ impl Tested for BroomBins {
     }
 }
 
-/// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit. With
-/// a load beyond 1, many keys lie beyond their lines.
+/// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit.
+/// With a load beyond 1, many keys lie beyond their lines.
 fn bins(tag_bits: u32, load: f64) -> Blueprint<BinCut> {
     let shape = Shape::flagged(14).unwrap();
     Blueprint { cut: BinCut { shape, tag_bits }, load, budget: 0.0 }

@@ -29,7 +29,8 @@ fn filled<G: Tested>(blueprint: Blueprint<G::Cut>, seed: u64) -> (Core<G, Xxh3>,
     (filter, remote)
 }
 
-/// The same with a seed under which the stranger is none: no list gives one away that has the fingerprint of the missing key.
+/// The same with a seed under which the stranger is none: no list gives one away that has the fingerprint of the
+/// missing key.
 fn start<G: Tested>(blueprint: Blueprint<G::Cut>) -> (Core<G, Xxh3>, Recording) {
     let mut filters = (61..).map(|seed| filled(blueprint, seed));
     filters.find(|(filter, _)| !filter.contains("stranger")).unwrap()

@@ -64,12 +64,12 @@ fn stay_linear<G: BroomTable>(blueprint: Blueprint<G::Cut>) {
     assert!(off[19] > 3.0 && off[19] > off[9] + 0.5, "{off:?}");
 }
 
-/// The adaptivity bits per key that there are beyond the budget at most: half a bit by the repairs of one phase, and what
-/// the carried keys need in order to be told apart, which is much with remainders of 4 bits.
+/// The adaptivity bits per key that there are beyond the budget at most: half a bit by the repairs of one phase, and
+/// what the carried keys need in order to be told apart, which is much with remainders of 4 bits.
 const MARGIN: f64 = 0.85;
 
-/// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones, and
-/// `churn` replaces a key with each.
+/// The most adaptivity bits per key while there are 20·n false positives. `replay` asks again about all former ones,
+/// and `churn` replaces a key with each.
 fn most_bits<G: BroomTable>(blueprint: Blueprint<G::Cut>, replay: bool, churn: bool) -> f64 {
     const N: usize = 1 << 11;
     let (mut filter, mut remote): (Core<G, Xxh3>, _) = (filter(blueprint, N, 78), MemoryRemote::new());

@@ -97,7 +97,8 @@ fn check(table: Table, rate: f64, rounds: u64) {
     assert!(levels.longest_secondary_shift <= levels.bound);
     assert!(most_elsewhere < 0.05, "{most_elsewhere}");
     let each = |cost: &Cost| cost.reads as f64 / cost.operations.max(1) as f64;
-    // An insertion reads if it collides, and, while bits are short, what an adaptation reads if it takes the bits of a ghost.
+    // An insertion reads if it collides, and, while bits are short, what an adaptation reads if it takes the bits of a
+    // ghost.
     assert!(
         each(&inserts) <= rate * 16.0 + 2.0 * filter.levels().ghosts as f64 / filter.len() as f64,
         "{inserts:?}"

@@ -1,5 +1,6 @@
-//! Catches: a key that is lost, or a panic of the library, when the remote fails before, in the middle of or after acting,
-//! panics, or answers with wrong, missing, surplus or reordered keys; disagreement that no way back leads out of.
+//! Catches: a key that is lost, or a panic of the library, when the remote fails before, in the middle of or after
+//! acting, panics, or answers with wrong, missing, surplus or reordered keys; disagreement that no way back leads out
+//! of.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

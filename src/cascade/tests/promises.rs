@@ -1,5 +1,5 @@
-//! Catches: a size other than the one told beforehand, an absurd size that is worked on before it is refused, filters that
-//! cannot go to another thread, equality that is none.
+//! Catches: a size other than the one told beforehand, an absurd size that is worked on before it is refused, filters
+//! that cannot go to another thread, equality that is none.
 
 use std::time::{Duration, Instant};
 

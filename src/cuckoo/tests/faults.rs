@@ -105,7 +105,8 @@ impl<V: AdaptiveVariant> Run<V> {
                 let range = if self.random.one_in(2) { slot..=slot + 5 } else { 0..=u64::MAX };
                 self.attempt(|run| run.filter.settle(range, Authority::Partial, &mut run.remote).map(drop));
             }
-            // A key may be at an address that the filter does not know of: it is not to be touched until that is settled.
+            // A key may be at an address that the filter does not know of: it is not to be touched until that is
+            // settled.
             self.go_back();
         }
         self.go_back();

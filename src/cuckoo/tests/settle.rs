@@ -1,5 +1,5 @@
-//! Catches: pairs of the remote that nobody notices, and a way back that believes too much, takes away what may be stored, or
-//! changes something without need.
+//! Catches: pairs of the remote that nobody notices, and a way back that believes too much, takes away what may be
+//! stored, or changes something without need.
 
 use crate::cuckoo::{AdaptiveCuckooFilter, Cuckooing, Cyclic};
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};

@@ -4,9 +4,9 @@ use crate::Digest;
 
 /// The coefficients of one equation: bit `i` says whether the unknown `i` places behind the first is in the sum.
 ///
-/// The measures were searched for by trial, for the smallest sum of unused unknowns and limits. A bucket of 128 with a band of 64
-/// wastes 0.03% of the unknowns and spends 1/64 bit a bucket row on limits; one of 768 with a band of 128 wastes 0.06%
-/// and spends 1/384 bit.
+/// The measures were searched for by trial, for the smallest sum of unused unknowns and limits. A bucket of 128 with a
+/// band of 64 wastes 0.03% of the unknowns and spends 1/64 bit a bucket row on limits; one of 768 with a band of 128
+/// wastes 0.06% and spends 1/384 bit.
 pub(in crate::exact) trait Band: Copy + Eq + Send + Sync + 'static {
     /// How many unknowns an equation reaches over.
     const WIDTH: u64;

@@ -8,8 +8,8 @@
 //! words     64 rows × columns at a time: the first column of 64 rows, the second, …
 //! ```
 //!
-//! The buckets of a segment and the rows behind them, which the last equations reach into, are solved by themselves: on all cores,
-//! and with the same result on one.
+//! The buckets of a segment and the rows behind them, which the last equations reach into, are solved by themselves: on
+//! all cores, and with the same result on one.
 
 use std::marker::PhantomData;
 

@@ -1,7 +1,8 @@
 //! The sums of a row's unknowns, column by column: what every query of a table with columns comes down to.
 //!
-//! The columns of 64 rows are words side by side, and a band of 64 reaches into two such blocks. So the sums are the parities of
-//! `first[c] & low ^ second[c] & high`. Whole queries are compiled for each machine, so that this is inlined into them.
+//! The columns of 64 rows are words side by side, and a band of 64 reaches into two such blocks. So the sums are the
+//! parities of `first[c] & low ^ second[c] & high`. Whole queries are compiled for each machine, so that this is
+//! inlined into them.
 
 use crate::bits::Isa;
 
@@ -10,9 +11,9 @@ pub(in crate::exact) const MOST_COLUMNS: u64 = 32;
 
 /// How a processor adds up columns. A value of such a type is a proof that the processor has its instructions.
 pub(in crate::exact) trait Machine: Copy {
-    /// The sums, from the first column in the lowest bit. The words begin with the first block, and the second is `gap` words behind
-    /// it. Both have this many words at least, from 1 to 32; what is behind them is not part of the sums, but may be
-    /// read, and the bits beyond the last column may be anything.
+    /// The sums, from the first column in the lowest bit. The words begin with the first block, and the second is `gap`
+    /// words behind it. Both have this many words at least, from 1 to 32; what is behind them is not part of the sums,
+    /// but may be read, and the bits beyond the last column may be anything.
     fn sums(self, words: &[u64], gap: usize, columns: usize, low: u64, high: u64) -> u32;
 }
 

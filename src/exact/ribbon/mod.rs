@@ -1,10 +1,10 @@
 //! Static functions as banded linear systems over GF(2): bumped ribbons.
 //!
-//! A key stands for one equation: the sum of some unknowns within a short band is the key's value. The unknowns are the table; a
-//! query adds up those of the key. Equations are solved as they come ("ribbon"), with slightly more equations than unknowns,
-//! so that hardly an unknown is wasted. What does not fit is *bumped*: in every bucket, the equations that begin before a limit of
-//! two bits go to the next layer. Dillinger, Hübschle-Schneider, Sanders and Walzer describe the method in "Fast Succinct
-//! Retrieval and Approximate Membership using Ribbon" (SEA 2022).
+//! A key stands for one equation: the sum of some unknowns within a short band is the key's value. The unknowns are the
+//! table; a query adds up those of the key. Equations are solved as they come ("ribbon"), with slightly more equations
+//! than unknowns, so that hardly an unknown is wasted. What does not fit is *bumped*: in every bucket, the equations
+//! that begin before a limit of two bits go to the next layer. Dillinger, Hübschle-Schneider, Sanders and Walzer
+//! describe the method in "Fast Succinct Retrieval and Approximate Membership using Ribbon" (SEA 2022).
 //!
 //! ```text
 //! layer 0   | bucket 0 | bucket 1 | …      a little less unknowns than equations, limits of two bits a bucket

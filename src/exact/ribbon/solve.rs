@@ -1,9 +1,9 @@
 //! Elimination as the equations come, with bumping, and the way back.
 //!
-//! A row holds the equation whose first unknown it is. An equation whose row is taken has the row added to it and begins later then.
-//! Buckets are filled from left to right, and each from right to left: what the bucket before it left over takes the rows
-//! on its left, so the equations there fail first. Rows that were filled never change, so a group of equations is taken back by
-//! emptying the rows that it filled.
+//! A row holds the equation whose first unknown it is. An equation whose row is taken has the row added to it and
+//! begins later then. Buckets are filled from left to right, and each from right to left: what the bucket before it
+//! left over takes the rows on its left, so the equations there fail first. Rows that were filled never change, so a
+//! group of equations is taken back by emptying the rows that it filled.
 
 use crate::Digest;
 
@@ -123,8 +123,8 @@ impl<B: Band> System<B> {
         0
     }
 
-    /// Works out the unknowns from the last to the first. Those that no equation decides are as good as random: with zeros, tables of
-    /// few keys would not give every answer to half of all others.
+    /// Works out the unknowns from the last to the first. Those that no equation decides are as good as random: with
+    /// zeros, tables of few keys would not give every answer to half of all others.
     #[inline(always)]
     fn unknowns(&self, columns: u64, mut put: impl FnMut(u64, u64, u64)) {
         let mut solved = vec![B::NONE; columns as usize];

@@ -10,8 +10,8 @@ use super::layer::{BLOCK, Columns, Layer};
 use super::machine::Machine;
 use super::solve::{self, Entry, Solved, hashed_value};
 
-/// The numbers that a table's shape follows from: buckets of the two bumping layers; for the last one, where equations can begin,
-/// and the number of its hash function.
+/// The numbers that a table's shape follows from: buckets of the two bumping layers; for the last one, where equations
+/// can begin, and the number of its hash function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::exact) struct Measures {
     pub(in crate::exact) buckets: [u64; 2],
@@ -29,8 +29,8 @@ pub(in crate::exact) struct Table<B> {
     end: usize,
 }
 
-/// Where the equations of a layer come from: all entries whose digests lie in a range of upper halves, sorted. Without an upper
-/// end, to the last.
+/// Where the equations of a layer come from: all entries whose digests lie in a range of upper halves, sorted. Without
+/// an upper end, to the last.
 pub(in crate::exact) type Source<'a, E> = &'a (dyn Fn(u64, Option<u64>) -> Vec<E> + Sync);
 
 /// The last layer could not be solved. That does not happen unless the hash function is broken.
@@ -107,7 +107,8 @@ impl<B: Band> Table<B> {
         })
     }
 
-    /// Where the equation of a key begins in the first layer, if it is there, as most are: the row, and the rest of the digest.
+    /// Where the equation of a key begins in the first layer, if it is there, as most are: the row, and the rest of the
+    /// digest.
     #[inline(always)]
     fn first_row(&self, words: &[u64], digest: Digest) -> Option<(u64, u64)> {
         let first = &self.bumping[0];
@@ -137,7 +138,8 @@ impl<B: Band> Table<B> {
         let block = Layer::<B>::bumping_row(layer.bumping_spot(digest)) / BLOCK;
         let first = layer.rows_at + layer.columns.words_before(block) as usize;
         let reach = layer.columns.most() as usize * (1 + B::WIDTH as usize / BLOCK as usize);
-        // As many fetches for every key, though some are of one line: what depends on where a key's words begin cannot be foretold.
+        // As many fetches for every key, though some are of one line: what depends on where a key's words begin cannot
+        // be foretold.
         let start = words.as_ptr().wrapping_add(first);
         prefetch(start);
         prefetch(start.wrapping_add(reach - 1));
@@ -148,7 +150,8 @@ impl<B: Band> Table<B> {
 /// Words of a cache line.
 const LINE: usize = 8;
 
-/// Where the unknowns of an equation are: the words of the block that it begins in, and how far the next ones are behind them.
+/// Where the unknowns of an equation are: the words of the block that it begins in, and how far the next ones are
+/// behind them.
 #[derive(Clone, Copy)]
 struct Site {
     at: usize,
@@ -351,7 +354,8 @@ fn next<E: Entry>(entries: Vec<E>, salt: u64) -> Vec<E> {
     entries
 }
 
-/// Solves the last layer with as little room as one of the salts allows. Returns where equations can begin, the salt and the words.
+/// Solves the last layer with as little room as one of the salts allows. Returns where equations can begin, the salt
+/// and the words.
 fn solve_last<B: Band, E: Entry>(
     entries: &[E],
     columns: Columns,

@@ -32,8 +32,8 @@ pub(super) trait Machine: Copy {
     /// It must have them.
     unsafe fn new() -> Self;
 
-    /// The same block, of which the compiler does not know that it has read it. Where remainders have been compared in a
-    /// vector, it would rather take other fields out of that, which takes several times as long as to load them.
+    /// The same block, of which the compiler does not know that it has read it. Where remainders have been compared in
+    /// a vector, it would rather take other fields out of that, which takes several times as long as to load them.
     #[inline(always)]
     fn afresh(self, block: &[u64]) -> &[u64] {
         block
@@ -46,8 +46,8 @@ pub(super) trait Machine: Copy {
     /// The position of the set bit of `word` that has `k` (63 at most) set bits below it; 64 if there is none.
     fn select(self, word: u64, k: u32) -> u32;
 
-    /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; neither unless `wanted`,
-    /// which is 1 or 0.
+    /// The set bit of `word` that has `k` (63 at most) set bits below it, and the next one above; neither unless
+    /// `wanted`, which is 1 or 0.
     fn select_pair(self, word: u64, k: u32, wanted: u64) -> Pair;
 
     /// The first free slot of a block at or behind `from`; `None` if there is none.
@@ -101,8 +101,8 @@ pub(super) trait Machine: Copy {
         any
     }
 
-    /// Whether one of `slots` holds one of the first `N` remainders that `fraction` is cut into, from the most significant
-    /// bits on, and then from there on again.
+    /// Whether one of `slots` holds one of the first `N` remainders that `fraction` is cut into, from the most
+    /// significant bits on, and then from there on again.
     ///
     /// Without a branch on how many slots there are, unless they are very many: half of the queries find none, and the
     /// others one or two.
@@ -126,8 +126,8 @@ pub(super) trait Machine: Copy {
     }
 }
 
-/// [`Machine::matches`] for slots that all lie in the window from `first` on. Loops over those that match: nearly always there is
-/// one.
+/// [`Machine::matches`] for slots that all lie in the window from `first` on. Loops over those that match: nearly
+/// always there is one.
 #[inline(always)]
 fn matches_in_window<S: Shape>(shape: S, block: &[u64], remainder: u64, slots: u64, first: u32) -> u64 {
     let window = shape.window();
@@ -155,8 +155,8 @@ fn matches_one_by_one<S: Shape>(shape: S, block: &[u64], remainder: u64, mut slo
     matches
 }
 
-/// [`Machine::open`] for remainders of a byte, 8 of them at a time: from the last ones down, for there are always 8 bytes
-/// before the end of those that move.
+/// [`Machine::open`] for remainders of a byte, 8 of them at a time: from the last ones down, for there are always 8
+/// bytes before the end of those that move.
 #[inline(always)]
 fn open_by_bytes<S: Shape>(shape: S, block: &mut [u64], meta: Meta, at: u32, end: u32, remainder: u64) {
     block::set_meta(shape, block, meta);

@@ -221,8 +221,8 @@ impl Machine for Avx2 {
         block::set_meta(shape, block, meta);
         let first = shape.remainders_at() / 8;
         let halves = as_line_mut(block).as_mut_ptr().cast::<__m256i>();
-        // SAFETY: `self` proves AVX2. The line has two halves of 32 bytes, and the byte before the second is in the first.
-        // Everything is read before anything is written.
+        // SAFETY: `self` proves AVX2. The line has two halves of 32 bytes, and the byte before the second is in the
+        // first. Everything is read before anything is written.
         unsafe {
             let (low, high) = (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1)));
             let high_up = _mm256_loadu_si256(halves.cast::<u8>().add(31).cast());

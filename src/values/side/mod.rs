@@ -7,9 +7,9 @@
 //! | end of record 0: 16 bits | … | end of record 15 | record 0 | record 1 | …
 //! ```
 //!
-//! An end is counted from the first record on, in units of two bits. So a value is found in one look into the group, the
-//! store spends 24 bits a block beside the values (a sixteenth of a pointer with its length, and an end), and there is
-//! nothing to be tidied up: anyone who changes a record writes its group again, which is about a kilobyte.
+//! An end is counted from the first record on, in units of two bits. So a value is found in one look into the group,
+//! the store spends 24 bits a block beside the values (a sixteenth of a pointer with its length, and an end), and there
+//! is nothing to be tidied up: anyone who changes a record writes its group again, which is about a kilobyte.
 
 mod persist;
 mod record;
@@ -79,7 +79,8 @@ impl SideStore {
         (0..self.groups.len() * GROUP).filter(|&block| self.has(block))
     }
 
-    /// The record of a block, which must have one. `flags` are those of its slots that the caller keeps: see [`Layout`].
+    /// The record of a block, which must have one. `flags` are those of its slots that the caller keeps: see
+    /// [`Layout`].
     #[inline]
     pub(crate) fn get(&self, block: usize, flags: u64) -> Record<'_> {
         let group = self.group(block);

@@ -11,7 +11,8 @@ use super::record::{Draft, Entry, Layout, Record};
 use super::{GROUP, RECORDS_AT, SideStore, UNIT, span};
 
 impl SideStore {
-    /// Writes the records of a table of this many blocks: a section that says how many words there are, and one of these words.
+    /// Writes the records of a table of this many blocks: a section that says how many words there are, and one of
+    /// these words.
     pub(crate) fn encode(&self, blocks: usize, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let words = self.to_words(blocks);
         encoder.words(&[words.len() as u64])?;
@@ -77,7 +78,8 @@ fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> {
     (0..64 * words.len()).filter(|&bit| words[bit / 64] >> (bit % 64) & 1 == 1)
 }
 
-/// The entries of the record that begins at `at`, which becomes its end. `None` if it is not what these entries are written as.
+/// The entries of the record that begins at `at`, which becomes its end. `None` if it is not what these entries are
+/// written as.
 fn read_record(layout: Layout, words: &[u64], at: &mut usize, flags: u64) -> Option<Vec<Entry>> {
     let record = Record::new(layout, words, *at, flags);
     let entries: Vec<Entry> = record.entries().collect();

@@ -1,20 +1,20 @@
 //! The values of one block as one bit string.
 //!
-//! A value is a number of at least 1 (a selector, or the length of an extension), and in stores of strings as many bits.
-//! Which slots have one is said by a bit for each slot: the first of them, the *flags*, are kept in the code of the block,
-//! where a query reads them without looking here, and the others begin the record. Numbers less the smallest of them, the
-//! *base*, are cut into `k` low bits, a plane of bits for each, and the rest, in unary:
+//! A value is a number of at least 1 (a selector, or the length of an extension), and in stores of strings as many
+//! bits. Which slots have one is said by a bit for each slot: the first of them, the *flags*, are kept in the code of
+//! the block, where a query reads them without looking here, and the others begin the record. Numbers less the smallest
+//! of them, the *base*, are cut into `k` low bits, a plane of bits for each, and the rest, in unary:
 //!
 //! ```text
 //! | other flags | k: 4 | base: 6 | plane 0: n bits | … | plane k−1 | n times: zeros and a one | strings |
 //! ```
 //!
-//! Where no flags are kept elsewhere, most records have a few values only: there, a bit says whether the flags follow or, for
-//! up to eight values, their number less 1 in three bits and the slots in six bits each.
+//! Where no flags are kept elsewhere, most records have a few values only: there, a bit says whether the flags follow
+//! or, for up to eight values, their number less 1 in three bits and the slots in six bits each.
 //!
-//! `k` is what makes the record shortest (Rice's code). The i-th number is found with one select among the ones, the place
-//! of its string with one population count for each plane: nothing is decoded from the beginning. Where values are spread
-//! as repairs spread them this takes half a bit a value more than their entropy.
+//! `k` is what makes the record shortest (Rice's code). The i-th number is found with one select among the ones, the
+//! place of its string with one population count for each plane: nothing is decoded from the beginning. Where values
+//! are spread as repairs spread them this takes half a bit a value more than their entropy.
 //!
 //! No record reaches 2^13 bits: 63 numbers below 2^16 take at most 17 bits each with k = 15, and 63 strings of 62 bits
 //! take 62 more, with at most 7 for the number.
@@ -42,8 +42,8 @@ impl Layout {
         self.slots.saturating_sub(self.flags)
     }
 
-    /// The slots that have values, and how many bits say so: those of a record that begins at `at`, and the flags that are
-    /// kept elsewhere.
+    /// The slots that have values, and how many bits say so: those of a record that begins at `at`, and the flags that
+    /// are kept elsewhere.
     #[inline]
     fn slots_at(self, words: &[u64], at: usize, flags: u64) -> (u64, u32) {
         let other = self.other_flags();
@@ -242,7 +242,8 @@ impl<'g> Record<'g> {
     }
 }
 
-/// The place, counted from `at`, of the one that has this many ones before it; somewhere behind all words if there is none.
+/// The place, counted from `at`, of the one that has this many ones before it; somewhere behind all words if there is
+/// none.
 #[inline]
 fn nth_one(words: &[u64], at: usize, mut ones: u32) -> u32 {
     let mut skipped = 0;

@@ -43,7 +43,8 @@ struct Tormented<F> {
     remote: FaultyRemote,
     /// Keys that were inserted without an error, and not removed.
     stored: HashSet<u64>,
-    /// Keys whose last write failed: the remote has them or not. Anyone who stands in front of the filter answers "maybe" for them.
+    /// Keys whose last write failed: the remote has them or not. Anyone who stands in front of the filter answers
+    /// "maybe" for them.
     doubts: HashSet<u64>,
     random: Random,
     counts: Counts,
@@ -253,8 +254,8 @@ fn whatever_goes_wrong_no_key_is_lost_and_a_way_leads_back() {
     });
 }
 
-/// Keys come and go, and the views that the filter is settled with are old: they have keys that are gone and lack keys that
-/// are stored, often as many of one kind as of the other.
+/// Keys come and go, and the views that the filter is settled with are old: they have keys that are gone and lack keys
+/// that are stored, often as many of one kind as of the other.
 fn old_views_take_nothing_away<F: Tested<Hasher = Crowded>>(mut core: F, steps: usize, seed: u64) {
     let mut remote = StaleRemote::new(MemoryRemote::new());
     let (mut stored, mut random) = (HashSet::new(), Random::new(seed));

@@ -1,5 +1,5 @@
-//! Catches: growth that writes, forgets repairs, resets without counting, or changes the filter when it fails; a scan from
-//! which another filter is built.
+//! Catches: growth that writes, forgets repairs, resets without counting, or changes the filter when it fails; a scan
+//! from which another filter is built.
 
 use super::traps::{Literal, literal};
 use super::*;
@@ -114,7 +114,8 @@ fn a_doubling_reads_everything_once_and_writes_nothing() {
     }
 }
 
-/// A doubling whose scan fails, or lacks a key, leaves the filter as it was; a key that the filter did not know comes along.
+/// A doubling whose scan fails, or lacks a key, leaves the filter as it was; a key that the filter did not know comes
+/// along.
 fn doublings_fail_without_harm<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
     fill_and_adapt(&mut core, &mut remote, 2_000);

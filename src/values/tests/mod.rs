@@ -1,5 +1,5 @@
-//! Random operations on every filter with values, against an exact model; and on the extension filter on bins, which promises
-//! the same.
+//! Random operations on every filter with values, against an exact model; and on the extension filter on bins, which
+//! promises the same.
 
 mod builders;
 mod faults;

@@ -269,7 +269,8 @@ fn every_layout_of_codes_keeps_keys_and_repairs() {
     }
 }
 
-/// Lines of few and of many slots, with planes and without; the coarse hash makes equal fingerprints, which share a home.
+/// Lines of few and of many slots, with planes and without; the coarse hash makes equal fingerprints, which share a
+/// home.
 #[test]
 fn extension_filters_on_bins_lose_no_key_and_forget_nothing() {
     for (capacity, bits) in [(150, 2), (150, 8), (40, 8), (400, 9), (100, 12), (60, 16)] {

@@ -1,11 +1,13 @@
-//! Catches: insertions that read more often than some item accepts the key, removals and repairs that read more than one home.
+//! Catches: insertions that read more often than some item accepts the key, removals and repairs that read more than
+//! one home.
 
 use super::*;
 use crate::extension::testing::extension_core;
 use crate::telescoping::testing::telescoping_core;
 use crate::testing::CountingRemote;
 
-/// Reads per insertion into a filter at a load, after a number of repairs for each key. A tenth of the keys is replaced.
+/// Reads per insertion into a filter at a load, after a number of repairs for each key. A tenth of the keys is
+/// replaced.
 fn reads_per_insertion<F: Tested<Hasher = Xxh3>>(mut core: F, repairs: f64) -> f64 {
     let n = core.capacity() as u64;
     let mut remote = CountingRemote::new(MemoryRemote::new());
@@ -30,7 +32,8 @@ fn reads_per_insertion<F: Tested<Hasher = Xxh3>>(mut core: F, repairs: f64) -> f
     accesses.reads as f64 / replaced as f64
 }
 
-/// `BESOM_FULL=1 cargo test --lib reads_per_insertion -- --nocapture` prints the figures of a million keys (100,000 with four repairs).
+/// `BESOM_FULL=1 cargo test --lib reads_per_insertion -- --nocapture` prints the figures of a million keys (100,000
+/// with four repairs).
 #[test]
 fn reads_per_insertion_after_any_number_of_repairs() {
     let full = std::env::var_os("BESOM_FULL").is_some();

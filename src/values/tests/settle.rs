@@ -1,5 +1,5 @@
-//! Catches: a way back that forgets repairs, keeps what does not belong, takes away what may be stored, or cannot be repeated;
-//! "was there" answered by a row that the filter has never heard of.
+//! Catches: a way back that forgets repairs, keeps what does not belong, takes away what may be stored, or cannot be
+//! repeated; "was there" answered by a row that the filter has never heard of.
 
 use super::*;
 use crate::extension::testing::extension_core;
@@ -82,7 +82,8 @@ fn what_failed_half_way_is_taken_in_or_stays_in_question() {
     all_ways_back(extension_bins(of()));
 }
 
-/// Many keys are written and removed behind the filter's back; one settling of everything makes it right, and keeps repairs.
+/// Many keys are written and removed behind the filter's back; one settling of everything makes it right, and keeps
+/// repairs.
 fn catching_up<F: Tested<Hasher = Xxh3>>(mut core: F) {
     core.let_grow();
     let mut remote = filled(&mut core, 3_000);
@@ -193,8 +194,8 @@ fn a_full_filter_takes_no_key_in_unless_it_grows() {
     a_full_filter(extension_bins(parameters(50, 8, 0.95, Overflow::Spill, 7)));
 }
 
-/// A row that was committed before the filter learnt of the key, where another key's item accepts it: it gets its own, or the
-/// other key's removal would take it along.
+/// A row that was committed before the filter learnt of the key, where another key's item accepts it: it gets its own,
+/// or the other key's removal would take it along.
 fn rows_before_keys<F: Tested<Hasher = Xxh3>>(mut core: F) {
     let mut remote = MemoryRemote::new();
     core.insert(b"key", &mut remote).unwrap();

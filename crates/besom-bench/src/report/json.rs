@@ -10,8 +10,8 @@ pub(crate) fn render(rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&rows.iter().map(Object::from).collect::<Vec<_>>())
 }
 
-/// A row as it is written. Values that a filter does not have are `null`; speeds are medians. Insertion into an adaptive
-/// filter is `insert_mops` with a remote that stores nothing, `insert_with_remote_mops` with one in memory.
+/// A row as it is written. Values that a filter does not have are `null`; speeds are medians. Insertion into an
+/// adaptive filter is `insert_mops` with a remote that stores nothing, `insert_with_remote_mops` with one in memory.
 #[derive(Serialize)]
 struct Object<'a> {
     filter: &'a str,

@@ -109,8 +109,8 @@ fn plain<F: Insert + 'static>(
     Entry { name, note, build, remote: false, bare: None }
 }
 
-/// An entry for an adaptive filter that can insert without looking at the keys that are stored, but for a few that it has to tell
-/// from them: these are left out where the remote stores nothing.
+/// An entry for an adaptive filter that can insert without looking at the keys that are stored, but for a few that it
+/// has to tell from them: these are left out where the remote stores nothing.
 ///
 /// Queries are measured with a [`MemoryRemote`] behind the filter; insertion with it and, to see what it costs the
 /// filter itself, with a remote that stores nothing.

@@ -98,8 +98,8 @@ impl Subject for Limit {
         keys.iter().filter(|key| self.ask(self.hash.digest_key(*key))).count()
     }
 
-    /// Keys are hashed a little ahead of the reads, and their lines fetched: as many misses overlap as the processor can keep
-    /// under way, and hashing goes on meanwhile.
+    /// Keys are hashed a little ahead of the reads, and their lines fetched: as many misses overlap as the processor
+    /// can keep under way, and hashing goes on meanwhile.
     fn count_batched(&self, keys: &[u64]) -> Option<usize> {
         Some(keys.chunks(BATCH).map(|batch| self.count_ahead(batch)).sum())
     }

@@ -6,7 +6,8 @@ mod others;
 
 use crate::subject::Entry;
 
-/// Everything that can be measured, in the order of the reports: the machine's limit, the filters of this project, those of others.
+/// Everything that can be measured, in the order of the reports: the machine's limit, the filters of this project,
+/// those of others.
 pub(crate) fn all() -> Vec<Entry> {
     let others = [
         others::qfilter(),

@@ -240,8 +240,8 @@ impl Entry {
         }
     }
 
-    /// The most precise filter of at most this many bits a key, or the coarsest one if all are larger: found by halving, since
-    /// the smaller the rate, the larger the filter.
+    /// The most precise filter of at most this many bits a key, or the coarsest one if all are larger: found by
+    /// halving, since the smaller the rate, the larger the filter.
     fn in_space(&self, plan: &Plan<'_>, bits: f64) -> Outcome<(Built, f64)> {
         if let Some(rate) = self.only_rate {
             return self.build(&Plan { space: Space::Rate(rate), ..*plan });

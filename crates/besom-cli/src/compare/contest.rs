@@ -35,7 +35,8 @@ pub(super) struct Contest {
     pub(super) complete: bool,
 }
 
-/// Tries every filter with every seed. A round is one seed for all filters; how many there are is decided when the first is over.
+/// Tries every filter with every seed. A round is one seed for all filters; how many there are is decided when the
+/// first is over.
 pub(super) fn hold(
     arena: &Arena<'_>,
     plan: &Plan<'_>,
@@ -192,7 +193,8 @@ fn row(entry: &Entry, runs: Vec<Run>) -> Row {
     Row { entry_name: entry.name, needs: entry.needs, runs }
 }
 
-/// How many rounds there is time for, if one took so long. The first has the store behind it, so it is no shorter than the others.
+/// How many rounds there is time for, if one took so long. The first has the store behind it, so it is no shorter than
+/// the others.
 fn affordable(round: Duration, end: Instant) -> usize {
     let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
     let more = left / round.as_secs_f64().max(1e-3);

@@ -1,5 +1,5 @@
-//! The filters that people use today, each by its ordinary interface, with its own hash function. Those that have no seed get keys that begin
-//! with one.
+//! The filters that people use today, each by its ordinary interface, with its own hash function. Those that have no
+//! seed get keys that begin with one.
 
 use std::collections::hash_map::DefaultHasher;
 

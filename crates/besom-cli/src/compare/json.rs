@@ -61,7 +61,8 @@ struct Filter<'a> {
     /// Whether it stayed within the space that all were given.
     in_contest: bool,
     bits_per_key: f64,
-    /// Look-ups of keys that are not there, and what repairs read beyond their first read: median and range over the seeds.
+    /// Look-ups of keys that are not there, and what repairs read beyond their first read: median and range over the
+    /// seeds.
     useless_reads: Spread,
     /// Reads of the hash index by repairs.
     repair_reads: Spread,

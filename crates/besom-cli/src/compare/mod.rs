@@ -66,8 +66,8 @@ pub(crate) struct Compare {
     /// The share of the trace's distinct keys that is stored
     #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, requires = "trace")]
     stored: f64,
-    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found out from
-    /// name and first bytes]
+    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default:
+    /// found out from name and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
     /// The same for the queries, where they differ from the keys
@@ -97,10 +97,12 @@ pub(crate) struct Compare {
     /// How long it should take, in seconds, if the number of seeds is open
     #[arg(long, value_name = "SECONDS", default_value_t = 30, conflicts_with = "seeds")]
     budget: u64,
-    /// Queries of another day, which stacked filters are trained on [default: the first tenth of the queries, which are not measured then]
+    /// Queries of another day, which stacked filters are trained on [default: the first tenth of the queries, which are
+    /// not measured then]
     #[arg(long, value_name = "FILE", requires = "queries")]
     sample: Option<PathBuf>,
-    /// The story that is told without data: registry, or zipf:N or uniform:N, a million keys and queries for N absent ones
+    /// The story that is told without data: registry, or zipf:N or uniform:N, a million keys and queries for N absent
+    /// ones
     #[arg(long, value_name = "STORY", default_value = "registry", conflicts_with_all = ["keys", "trace"])]
     story: Story,
     /// Queries of the story that is told without data

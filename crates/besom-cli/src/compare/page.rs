@@ -1,5 +1,5 @@
-//! The page of a comparison: one file, nothing loaded from elsewhere; for phones, desks and paper. What came out and the one plot
-//! that matters stand on the first screen.
+//! The page of a comparison: one file, nothing loaded from elsewhere; for phones, desks and paper. What came out and
+//! the one plot that matters stand on the first screen.
 
 use std::fmt::Write;
 

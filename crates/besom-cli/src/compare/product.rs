@@ -1,9 +1,9 @@
-//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with the data on disk in the order of hashes, which
-//! repairs read.
+//! The best filter once more, where it would be used: in `besom_store::RedbStore`, with the data on disk in the order
+//! of hashes, which repairs read.
 //!
-//! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters cannot be
-//! put into that store. There the hash index of our filters lies in memory, so their reads of it are counted but cost no time.
-//! Here everything is paid for.
+//! The contest itself is held in front of a bare table (see [`store`](super::store)), since other people's filters
+//! cannot be put into that store. There the hash index of our filters lies in memory, so their reads of it are counted
+//! but cost no time. Here everything is paid for.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Queries, once through whatever they come from and then from a temporary file: every filter gets the same ones, and memory does
-//! not grow with them.
+//! Queries, once through whatever they come from and then from a temporary file: every filter gets the same ones, and
+//! memory does not grow with them.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -112,8 +112,8 @@ impl Run {
         }
     }
 
-    /// Reads that find nothing: look-ups of keys that are not there, and what repairs read beyond the first read of each. That one is for
-    /// where the look-up just was; the others are elsewhere.
+    /// Reads that find nothing: look-ups of keys that are not there, and what repairs read beyond the first read of
+    /// each. That one is for where the look-up just was; the others are elsewhere.
     pub(crate) fn useless_reads(&self) -> u64 {
         self.false_positives + self.remote_reads.saturating_sub(self.adaptations)
     }
@@ -145,8 +145,8 @@ pub(crate) struct Arena<'a> {
 const POINTS: u64 = 120;
 
 impl Arena<'_> {
-    /// Tries a filter. `None` if it was interrupted. `progress` hears of keys and queries that are done. Only a run that is
-    /// timed has the store behind it: counts are the same without.
+    /// Tries a filter. `None` if it was interrupted. `progress` hears of keys and queries that are done. Only a run
+    /// that is timed has the store behind it: counts are the same without.
     pub(super) fn run(
         &self,
         entry: &Entry,
@@ -256,8 +256,8 @@ impl Arena<'_> {
         Ok(queries as f64 / time.as_secs_f64().max(1e-9))
     }
 
-    /// An attacker who knows nothing but the answers: one query in ten is a new one, the others are those that got through
-    /// before, again and again; what is rejected is forgotten.
+    /// An attacker who knows nothing but the answers: one query in ten is a new one, the others are those that got
+    /// through before, again and again; what is rejected is forgotten.
     fn attack(&self, name: &str, filter: &mut dyn Contender, seed: u64) -> Outcome<Attack> {
         let mut attack = Attack { queries: self.attack_queries, false_positives: 0 };
         let (mut loot, mut turn) = (Vec::<Vec<u8>>::new(), 0_usize);
@@ -311,7 +311,8 @@ impl Asked {
     }
 }
 
-/// One query: what the filter does not reject is looked up; what is not there then is reported to the filter. Whether that was so.
+/// One query: what the filter does not reject is looked up; what is not there then is reported to the filter. Whether
+/// that was so.
 #[inline]
 fn ask(
     filter: &mut dyn Contender,

@@ -27,7 +27,8 @@ fn refused(error: &BuildError, rate: f64) -> Refused {
     }
 }
 
-/// The rate is the filter's. The cache has the bytes with which the whole stream, seen in hindsight, has the fewest useless reads.
+/// The rate is the filter's. The cache has the bytes with which the whole stream, seen in hindsight, has the fewest
+/// useless reads.
 pub(super) fn bloom_with_cache(_: &str, plan: &Plan<'_>, rate: f64) -> Built {
     let builder = BloomFilter::builder().capacity(plan.keys).false_positive_rate(rate).seed(plan.seed);
     let filter = builder.build().map_err(|error| refused(&error, rate))?;

@@ -69,8 +69,8 @@ pub(super) fn from_files(
     Ok(Source { keys, stored, queries, sample: None, passed, title })
 }
 
-/// Everything from one stream of requests: the first keys to appear are stored, as many as the share says; the requests after
-/// that are the queries.
+/// Everything from one stream of requests: the first keys to appear are stored, as many as the share says; the requests
+/// after that are the queries.
 pub(super) fn from_trace(
     path: &Path,
     format: Option<&Format>,

@@ -1,10 +1,10 @@
 //! What the filters stand in front of: one table for all, without a filter of its own.
 //!
-//! Why not `besom_store::RedbStore`, which is made for this? It is a store and its filter in one. Filters of other people, and
-//! those that do not adapt, cannot be put into it: it takes what adapts and can be saved. Nor can it stand behind
-//! another filter, since every look-up would meet its own filter first. To treat all filters alike, each of them
-//! has the same table of the same database behind it, looked up in one read transaction, the cheapest look-up that redb has. The
-//! [`product`](super::product) is tried afterwards with the best of ours.
+//! Why not `besom_store::RedbStore`, which is made for this? It is a store and its filter in one. Filters of other
+//! people, and those that do not adapt, cannot be put into it: it takes what adapts and can be saved. Nor can it stand
+//! behind another filter, since every look-up would meet its own filter first. To treat all filters alike, each of them
+//! has the same table of the same database behind it, looked up in one read transaction, the cheapest look-up that redb
+//! has. The [`product`](super::product) is tried afterwards with the best of ours.
 
 use redb::{Builder, Database, Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
 
@@ -46,7 +46,8 @@ pub(crate) enum Store<'k> {
 
 const TABLE: TableDefinition<'_, &[u8], u64> = TableDefinition::new("keys");
 
-/// The database's own cache: enough for a million keys, so that what is measured is the database and not the disk of the day.
+/// The database's own cache: enough for a million keys, so that what is measured is the database and not the disk of
+/// the day.
 pub(super) const CACHE: usize = 128 << 20;
 
 /// Keys in one transaction.

@@ -1,5 +1,5 @@
-//! What `compare` tells when nobody gives it data: a package registry and the clients that ask it for what it has not, or keys
-//! that are numbers and queries by a law.
+//! What `compare` tells when nobody gives it data: a package registry and the clients that ask it for what it has not,
+//! or keys that are numbers and queries by a law.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -85,7 +85,8 @@ fn misspell(name: &mut Vec<u8>, random: &mut Random) {
 pub(crate) enum Story {
     /// A package registry behind a cache.
     Registry,
-    /// A million numbers are stored, and absent ones are asked for: this many, by Zipf's law with this exponent. 0 is uniform.
+    /// A million numbers are stored, and absent ones are asked for: this many, by Zipf's law with this exponent. 0 is
+    /// uniform.
     Law { universe: u64, exponent: f64 },
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn in_contest(row: &Row, plan: &Plan<'_>) -> bool {
     }
 }
 
-/// Fewest useless reads first; then who stands up better to the attacker, who is smaller. Nothing that depends on the time of day.
+/// Fewest useless reads first; then who stands up better to the attacker, who is smaller. Nothing that depends on the
+/// time of day.
 pub(super) fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
     (a.useless().median.total_cmp(&b.useless().median))
         .then(a.attacked().median.total_cmp(&b.attacked().median))

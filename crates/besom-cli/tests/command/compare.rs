@@ -120,8 +120,8 @@ fn the_product_meets_the_same_false_positives_as_the_contest() {
         let run = &row["runs"][0];
         assert_eq!(product["queries"], run["queries"], "{filter}: {json}");
         if filter.starts_with("cyc") || ["cuckooing", "swapping"].contains(&filter) {
-            // Where their keys lie depends on the order in which they come, and a store has another one. Repairs help all the same:
-            // without them it would be as many as these.
+            // Where their keys lie depends on the order in which they come, and a store has another one. Repairs help
+            // all the same: without them it would be as many as these.
             let without = run["rate"].as_f64().unwrap() * run["absent_queries"].as_f64().unwrap();
             assert!(product["false_positives"].as_f64().unwrap() < 0.6 * without, "{filter}: {json}");
         } else {
@@ -168,7 +168,8 @@ fn working_memory_stands_apart() {
     assert!(text.replace('\n', " ").contains(&told), "{text}");
 }
 
-/// The same seed, the same counts: on another store as well. (xorf draws seeds of its own: each of its builds is another.)
+/// The same seed, the same counts: on another store as well. (xorf draws seeds of its own: each of its builds is
+/// another.)
 #[test]
 fn counts_follow_from_the_seed() {
     let folder = Folder::new();

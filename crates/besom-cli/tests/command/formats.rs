@@ -1,5 +1,5 @@
-//! Files of keys as other programs write them. Catches: columns that are guessed wrong, marks and blank lines taken for keys, bytes
-//! taken for text.
+//! Files of keys as other programs write them. Catches: columns that are guessed wrong, marks and blank lines taken for
+//! keys, bytes taken for text.
 
 use crate::Folder;
 

@@ -1,5 +1,5 @@
-//! Drives the built command. Catches: answers that differ from the library's, wrong exit codes, panics, half-written files,
-//! examples that do not work, noise where there is no terminal.
+//! Drives the built command. Catches: answers that differ from the library's, wrong exit codes, panics, half-written
+//! files, examples that do not work, noise where there is no terminal.
 
 mod bad_input;
 mod compare;

@@ -1,4 +1,5 @@
-//! The command in pipelines. Catches: answers that wait for more keys, codes that scripts misread, noise, files that cannot be piped.
+//! The command in pipelines. Catches: answers that wait for more keys, codes that scripts misread, noise, files that
+//! cannot be piped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! What a sceptic asks of `compare`. Catches: rivals left out, verdicts without a difference, one draw sold as a result, figures compared
-//! with others, threats kept back, filters missing from the picture.
+//! What a sceptic asks of `compare`. Catches: rivals left out, verdicts without a difference, one draw sold as a
+//! result, figures compared with others, threats kept back, filters missing from the picture.
 
 use crate::Folder;
 
@@ -30,7 +30,8 @@ fn number(value: &serde_json::Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// (a) A Bloom filter with a cache, and a stacked filter, are there unless somebody leaves them out, in the same memory.
+/// (a) A Bloom filter with a cache, and a stacked filter, are there unless somebody leaves them out, in the same
+/// memory.
 #[test]
 fn the_obvious_rivals_take_part_in_the_same_memory() {
     let folder = Folder::new();

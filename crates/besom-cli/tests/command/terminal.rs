@@ -128,7 +128,8 @@ fn an_interrupt_shows_what_was_measured_so_far() {
     assert_eq!(folder.names(), ["keys", "page.html", "queries"]);
 }
 
-/// An interrupt after the contest, while the best filter is tried in a store: the contest is shown, the store's file is gone.
+/// An interrupt after the contest, while the best filter is tried in a store: the contest is shown, the store's file is
+/// gone.
 #[test]
 fn an_interrupt_of_the_last_part_leaves_the_contest() {
     let folder = Folder::new();

@@ -1,5 +1,11 @@
-//! Stores on fjall: against a model, and under kills. What fails otherwise is the guard's business, and tested there.
+//! Stores on fjall: against a model, under kills, and with faults of all kinds.
 
+#[path = "../../../besom-store/tests/shared/play.rs"]
+mod driver;
+mod faults;
+#[expect(dead_code, reason = "the guard's own tests stop it and count its reads")]
+#[path = "../../../besom-store/tests/shared/faulty.rs"]
+mod faulty;
 #[path = "../../../besom-store/tests/shared/kill.rs"]
 mod harness;
 mod kill;

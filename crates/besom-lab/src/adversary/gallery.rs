@@ -26,7 +26,8 @@ impl Attack {
     }
 }
 
-/// An eighth of the capacity, and as many false positives of those keys, with three times the look-ups that these should take.
+/// An eighth of the capacity, and as many false positives of those keys, with three times the look-ups that these
+/// should take.
 fn mates(rules: Rules, seed: u64) -> QueryMates {
     let few = rules.capacity / 8 + 2;
     QueryMates::new(seed, few, few, (24.0 * few as f64 / rules.rate).min(1e9) as u64)

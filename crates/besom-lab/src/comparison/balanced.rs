@@ -110,6 +110,15 @@ impl Filter for BalancedBloomFilter {
         self.bits(digest).all(|(word, bit)| self.words[word] & bit != 0) || self.overflow.contains(&digest)
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        let (keys, most) =
+            (self.capacity as f64, self.balance.as_ref().map_or(usize::MAX, |(most, _)| (*most).into()));
+        if self.blocks == 1 {
+            return block_rate(self.capacity.min(most), self.width, self.probes);
+        }
+        expected_rate(keys / self.blocks as f64, most, self.width, self.probes)
+    }
+
     fn stats(&self) -> FilterStats {
         // The counters are part of the blocks, if in a vector of their own here.
         stats(self.items, self.blocks * self.block, self.blocks * self.block)
@@ -168,7 +177,12 @@ fn overflowing(load: f64, most: usize) -> f64 {
 
 /// The false-positive rate of blocks that take at most `most` keys.
 fn expected_rate(load: f64, most: usize, width: usize, probes: u32) -> f64 {
-    let set = |keys: usize| 1.0 - (1.0 - 1.0 / width as f64).powf(keys.min(most) as f64 * f64::from(probes));
     let blocks = poisson(load).enumerate();
-    blocks.map(|(keys, probability)| probability * set(keys).powi(probes as i32)).sum()
+    blocks.map(|(keys, probability)| probability * block_rate(keys.min(most), width, probes)).sum()
+}
+
+/// The false-positive rate of a block with so many keys.
+fn block_rate(keys: usize, width: usize, probes: u32) -> f64 {
+    let unset = (1.0 - 1.0 / width as f64).powf(keys as f64 * f64::from(probes));
+    (1.0 - unset).powi(probes as i32)
 }

@@ -4,7 +4,7 @@ use besom::{
     Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
-use super::{Packed, answer_alike, below, ensure, stats};
+use super::{Packed, answer_alike, below, collision_rate, ensure, stats};
 use crate::random::mix;
 
 /// The configuration of its authors: four subtables, buckets of eight cells, six of them in use on average.
@@ -103,6 +103,12 @@ impl Filter for DLeftFilter {
 
     fn contains_at(&self, place: Self::Place, _: impl FnOnce() -> Digest) -> bool {
         self.find(&place).is_some()
+    }
+
+    /// Two keys share a cell only if all of their fingerprints agree.
+    fn false_positive_rate(&self) -> f64 {
+        let fingerprints = (self.buckets as u64) << self.remainder_bits;
+        collision_rate(self.capacity, fingerprints as f64)
     }
 
     fn stats(&self) -> FilterStats {

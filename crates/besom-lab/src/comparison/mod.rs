@@ -1,7 +1,7 @@
 //! Filters that the papers compare with, and the rivals that a sceptic would name: correct and tested, not tuned.
 //!
-//! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove)); those
-//! that all experiments know have a line in the [registry](crate::subject::registry()).
+//! Each has the library's traits ([`Filter`](besom::Filter), [`Insert`](besom::Insert), [`Remove`](besom::Remove));
+//! those that all experiments know have a line in the [registry](crate::subject::registry()).
 
 mod balanced;
 mod cached;
@@ -68,6 +68,11 @@ fn poisson(mean: f64) -> impl Iterator<Item = f64> {
         }
         probability
     })
+}
+
+/// The probability that another key has the fingerprint of one of these keys, if there are so many fingerprints.
+fn collision_rate(keys: usize, fingerprints: f64) -> f64 {
+    -(keys as f64 * (-fingerprints.recip()).ln_1p()).exp_m1()
 }
 
 /// The statistics of a filter that has no more to say than this.

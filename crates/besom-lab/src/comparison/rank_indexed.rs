@@ -4,7 +4,7 @@ use besom::{
     Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
-use super::{Packed, answer_alike, below, ensure, poisson, stats};
+use super::{Packed, answer_alike, below, collision_rate, ensure, poisson, stats};
 
 /// Chains of a bin: one word of index.
 const CHAINS: usize = 64;
@@ -259,6 +259,11 @@ impl Filter for RankIndexedFilter {
         }
         let items = self.items_of(bin);
         items[self.chain_of(bin, chain, &items)].iter().any(|item| item.remainder == remainder)
+    }
+
+    fn false_positive_rate(&self) -> f64 {
+        let chains = (self.shape.bins * CHAINS) as f64;
+        collision_rate(self.capacity, chains * 2_f64.powi(self.remainder_bits as i32))
     }
 
     fn stats(&self) -> FilterStats {

@@ -1,5 +1,5 @@
-//! Catches: a comparison filter that loses keys, that cannot be emptied again, whose rate or space is not what its paper
-//! says, or that does not keep the promises of the library's traits.
+//! Catches: a comparison filter that loses keys, that cannot be emptied again, whose rate or space is not what its
+//! paper says, or that does not keep the promises of the library's traits.
 
 use besom::any::{AnyRemote, DynFilter, DynFilterError, dyn_plain, dyn_removable};
 use besom::testing::NullRemote;
@@ -52,6 +52,11 @@ fn stored_keys_are_found_and_others_as_rarely_as_the_papers_say() {
         assert!(
             (rate - expected).abs() < 0.06 * expected + 5.0 * deviation,
             "{name}: {rate}, not {expected}"
+        );
+        let promised = filter.false_positive_rate();
+        assert!(
+            rate < promised + 5.0 * deviation && promised < 1.1 * expected,
+            "{name}: {rate}, {promised} promised"
         );
         assert_eq!((filter.len(), filter.capacity()), (KEYS as usize, KEYS as usize), "{name}");
         filter.verify().unwrap();

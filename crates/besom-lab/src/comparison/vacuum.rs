@@ -44,7 +44,8 @@ pub struct VacuumFilter {
 }
 
 impl VacuumFilter {
-    /// A filter for that many keys at that load (0.94 at most), with fingerprints of that many bits (clamped to 4..=32).
+    /// A filter for that many keys at that load (0.94 at most), with fingerprints of that many bits (clamped
+    /// to 4..=32).
     #[must_use]
     pub fn new(keys: usize, fingerprint_bits: u32, load: f64, seed: u64) -> Self {
         let fingerprint_bits = fingerprint_bits.clamp(4, 32);
@@ -121,6 +122,13 @@ impl Filter for VacuumFilter {
 
     fn contains_at(&self, place: Self::Place, _: impl FnOnce() -> Digest) -> bool {
         self.slot_of(place).is_some()
+    }
+
+    /// One fingerprint stands for two hashes, since none is 0.
+    fn false_positive_rate(&self) -> f64 {
+        let fingerprints = 2_f64.powi(self.fingerprint_bits as i32);
+        let same = (fingerprints + 2.0) / (fingerprints * fingerprints);
+        1.0 - (1.0 - same * self.capacity as f64 / self.slots.len() as f64).powi(2 * SLOTS as i32)
     }
 
     fn stats(&self) -> FilterStats {

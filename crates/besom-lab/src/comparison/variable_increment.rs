@@ -88,6 +88,11 @@ impl Filter for VariableIncrementFilter {
         })
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        let increments = self.capacity as f64 * f64::from(self.probes);
+        passing(increments / self.counters.len() as f64).powi(self.probes as i32)
+    }
+
     fn stats(&self) -> FilterStats {
         stats(self.items, self.counters.len(), self.counters.bits())
     }

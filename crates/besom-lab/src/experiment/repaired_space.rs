@@ -46,7 +46,8 @@ fn policies(kind: Kind) -> &'static [(&'static str, Overflow)] {
     }
 }
 
-/// How many keys fill a table of this kind, and how it cuts their hashes: its quotients, or its bins, are a power of two.
+/// How many keys fill a table of this kind, and how it cuts their hashes: its quotients, or its bins, are a power of
+/// two.
 fn shape(setting: &Setting, kind: Kind, remainder: u32) -> (usize, Cut) {
     let log2 = log2_slots(setting);
     let (cut, slots) = match kind {

@@ -1,7 +1,8 @@
 //! What a filter takes: bits for its keys and repairs, and apart from them what its operations work in.
 //!
-//! The cuckoo family keeps some kilobits to search in, however large the filter. In a filter of a few thousand keys they would
-//! look like dozens of bits a key, which nobody pays twice: every table with bits a key has a column for them of its own.
+//! The cuckoo family keeps some kilobits to search in, however large the filter. In a filter of a few thousand keys
+//! they would look like dozens of bits a key, which nobody pays twice: every table with bits a key has a column for
+//! them of its own.
 
 use besom::FilterStats;
 

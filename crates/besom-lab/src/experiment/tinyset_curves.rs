@@ -74,7 +74,7 @@ impl Experiment for SpaceFigure {
                         let mut point = Point::new(series, bits, run).with("rate", measured.rate);
                         if contender == FORTY {
                             let filter = contender.tinyset(effort.keys, bits, seed)?;
-                            point = point.with("analysis", filter.expected_fpr(effort.keys));
+                            point = point.with("analysis", filter.expected_rate(effort.keys));
                         }
                         Ok(vec![point.with("bits", measured.bits)])
                     }));

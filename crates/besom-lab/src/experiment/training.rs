@@ -1,5 +1,5 @@
-//! What "How to Train Your Filter" (arXiv 2602.13484) compares: filters that are trained, filters that adapt and filters that do
-//! neither; on workloads that are known beforehand, that drift, and that an adversary bends.
+//! What "How to Train Your Filter" (arXiv 2602.13484) compares: filters that are trained, filters that adapt and
+//! filters that do neither; on workloads that are known beforehand, that drift, and that an adversary bends.
 //!
 //! Learned filters are left out: they need features of keys, and these workloads have none.
 

@@ -1,5 +1,5 @@
-//! Beyond the papers: a year in a minute. Every key is replaced a hundred times, false positives are repaired all the time,
-//! the filter grows twice; its space and its speed must not drift.
+//! Beyond the papers: a year in a minute. Every key is replaced a hundred times, false positives are repaired all the
+//! time, the filter grows twice; its space and its speed must not drift.
 
 use std::collections::VecDeque;
 use std::time::Instant;

@@ -45,7 +45,8 @@ fn about(path: &Path, error: &io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    //! Catches: errors that do not say which file, and reports that are lost or cut off where a new one cannot be written.
+    //! Catches: errors that do not say which file, and reports that are lost or cut off where a new one cannot be
+    //! written.
     use super::*;
 
     #[test]

@@ -351,8 +351,8 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What all pages have in common: for phones, desks and paper, light and dark. On paper nothing scrolls, so nothing may need to;
-/// three plots fit on a page.
+/// What all pages have in common: for phones, desks and paper, light and dark. On paper nothing scrolls, so nothing may
+/// need to; three plots fit on a page.
 pub const PAGE_STYLE: &str = "\
 :root{--paper:#fff;--ink:#1a1a1a;--soft:#5a5f66;--line:#dfe2e6;--fill:#f5f6f8;--good:#00664b;--bad:#b34700;--best:#e8f5ef;--shade:#0003}\
 @media screen and (prefers-color-scheme:dark){:root{--paper:#181b20;--ink:#e9eaec;--soft:#a3a9b2;--line:#343a42;--fill:#21252c;\
@@ -371,8 +371,8 @@ tbody tr:last-child>*{border-bottom:0}thead th{background:var(--fill)}\
 .wide{overflow:visible}tr{break-inside:avoid}h1,h2,summary,figcaption{break-after:avoid}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .plots{display:block}.plots figure{break-inside:avoid;max-width:13.5cm;margin:0 0 .8em}}";
 
-/// What only this page has. On a phone a row of the summary becomes a paragraph; what is folded on the screen stays away from paper,
-/// with its heading.
+/// What only this page has. On a phone a row of the summary becomes a paragraph; what is folded on the screen stays
+/// away from paper, with its heading.
 const STYLE: &str = "\
 .tally{font-size:1.15rem;max-width:60em}h2{margin:2em 0 .5em;font-size:1.3rem}h2 small{font:13px monospace;color:var(--soft)}\
 th,td{text-align:left;vertical-align:top}caption{text-align:left;font-weight:600;padding:.5em .7em}\

@@ -1,5 +1,6 @@
-//! Colours and markers: twelve colours, the palette of Okabe and Ito (which readers with any kind of colour vision can tell
-//! apart) and five more, and a marker and a dash pattern beside them, so that a print without colours stays readable.
+//! Colours and markers: twelve colours, the palette of Okabe and Ito (which readers with any kind of colour vision can
+//! tell apart) and five more, and a marker and a dash pattern beside them, so that a print without colours stays
+//! readable.
 
 /// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

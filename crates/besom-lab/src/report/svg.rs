@@ -30,8 +30,8 @@ pub fn render(plot: &Plot) -> String {
     draw(plot, Paper::WIDE)
 }
 
-/// The plot as a figure of a page: with a caption instead of a title, and drawn twice, for wide and for narrow screens. The page
-/// needs [`FIGURE_STYLE`] to show one of them.
+/// The plot as a figure of a page: with a caption instead of a title, and drawn twice, for wide and for narrow screens.
+/// The page needs [`FIGURE_STYLE`] to show one of them.
 #[must_use]
 pub fn render_figure(plot: &Plot) -> String {
     let [wide, narrow] =

@@ -1,4 +1,5 @@
-//! One line on the terminal: how far, and how long still. Silent where there is no terminal; the journal tells as much there.
+//! One line on the terminal: how far, and how long still. Silent where there is no terminal; the journal tells as much
+//! there.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};

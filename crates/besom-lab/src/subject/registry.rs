@@ -223,7 +223,8 @@ fn bloom_bits(spec: &Spec) -> f64 {
     per_key * spec.keys as f64
 }
 
-/// A Bloom filter and a real cache of known-absent keys: a tenth of the space of the former, where nothing is known of the queries.
+/// A Bloom filter and a real cache of known-absent keys: a tenth of the space of the former, where nothing is known of
+/// the queries.
 fn bloom_with_cache(spec: &Spec) -> Built {
     let bits = bloom_bits(spec);
     let cache = Lru::new(bits as usize / 80, spec.seed);
@@ -238,8 +239,8 @@ fn bloom_with_cache(spec: &Spec) -> Built {
     Ok(Box::new(Cached::new(dyn_plain(filter), cache)))
 }
 
-/// A stacked filter that was trained on ordinary traffic: Zipf's law over ten absent keys for each stored one. Nobody else in a
-/// game or a contest asks for these.
+/// A stacked filter that was trained on ordinary traffic: Zipf's law over ten absent keys for each stored one. Nobody
+/// else in a game or a contest asks for these.
 fn stacked(spec: &Spec) -> Result<StackedFilter, BuildError> {
     let universe = 10 * spec.keys as u64;
     let zipf = Zipf::new(universe, 1.0, derive(spec.seed, "traffic", 0)).into_iter().flatten();

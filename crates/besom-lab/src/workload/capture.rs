@@ -11,7 +11,8 @@ use super::{KeyStream, WorkloadError};
 /// The packets of a capture (pcap or pcapng) as keys: the 5-tuple of protocol, addresses and ports.
 ///
 /// A key is the protocol's number, source and target address, source and target port in network order; ports are
-/// 0 where a protocol has none or a fragment, other than the first, does not carry them. Packets that are not IP are passed over.
+/// 0 where a protocol has none or a fragment, other than the first, does not carry them. Packets that are not IP are
+/// passed over.
 pub struct Capture {
     reader: Box<dyn PcapReaderIterator + Send>,
     /// The link layer of each interface of the current section.
@@ -265,8 +266,8 @@ mod tests {
         assert_eq!(keys(pcapng()).unwrap(), flows);
     }
 
-    /// Linux's captures of all interfaces at once have a header of their own: 14 bytes, then the protocol, the high byte
-    /// first.
+    /// Linux's captures of all interfaces at once have a header of their own: 14 bytes, then the protocol, the high
+    /// byte first.
     #[test]
     fn cooked_captures_give_the_same_flows() {
         let cooked = |packet: &Vec<u8>| [&[0, 0, 0, 1, 0, 6][..], &[9; 8], &packet[12..]].concat();

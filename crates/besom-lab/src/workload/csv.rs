@@ -15,8 +15,8 @@ pub enum Separator {
 
 /// The fields of one column of a table as keys: CSV (RFC 4180: commas, quotes that are doubled) or TSV.
 ///
-/// The column is a heading of the first line. If it is a number, and no heading is called so, it is counted from 1 and the first
-/// line has keys like any other. Without a column, the table must have only one, with a heading.
+/// The column is a heading of the first line. If it is a number, and no heading is called so, it is counted from 1 and
+/// the first line has keys like any other. Without a column, the table must have only one, with a heading.
 ///
 /// ```
 /// use besom_lab::workload::{CsvColumn, KeyStream, Separator};
@@ -42,7 +42,8 @@ impl<R: Read> CsvColumn<R> {
     ///
     /// # Errors
     ///
-    /// [`WorkloadError::Line`] if there is no such column, or none was named where there are several, and what is wrong with the input.
+    /// [`WorkloadError::Line`] if there is no such column, or none was named where there are several, and what is wrong
+    /// with the input.
     pub fn new(input: R, separator: Separator, column: Option<&str>) -> Result<Self, WorkloadError> {
         let mut builder = csv::ReaderBuilder::new();
         builder.has_headers(false).flexible(true);

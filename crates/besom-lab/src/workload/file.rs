@@ -19,8 +19,8 @@ pub enum Format {
     Arc,
     /// A packet capture.
     Capture,
-    /// A column of a table: a heading of its first line, or a number counted from 1 of a table without headings. Without a column,
-    /// the only one of a table with a heading.
+    /// A column of a table: a heading of its first line, or a number counted from 1 of a table without headings.
+    /// Without a column, the only one of a table with a heading.
     Table(Separator, Option<String>),
     /// A field of the objects of a file with one JSON object a line. Without a field, the only one.
     Json(Option<String>),
@@ -57,9 +57,9 @@ const CAPTURES: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 
-/// Opens a file of keys: captures are known by their first bytes, tables, JSON lines and disk traces by their name (`.csv`, `.tsv`,
-/// `.jsonl`, `.ndjson`, `.lis`), everything else has a key a line. Any of them may be compressed with gzip or zstd. A byte-order
-/// mark is no part of the first key. Text in UTF-16, and what is no text at all, is refused.
+/// Opens a file of keys: captures are known by their first bytes, tables, JSON lines and disk traces by their name
+/// (`.csv`, `.tsv`, `.jsonl`, `.ndjson`, `.lis`), everything else has a key a line. Any of them may be compressed with
+/// gzip or zstd. A byte-order mark is no part of the first key. Text in UTF-16, and what is no text at all, is refused.
 ///
 /// # Errors
 ///

@@ -10,7 +10,8 @@ use crate::error::Raised;
 use crate::key;
 use crate::remote::Held;
 
-/// A mapping, and the key that it is asked about: the library knows keys by their bytes, and the mapping by their objects.
+/// A mapping, and the key that it is asked about: the library knows keys by their bytes, and the mapping by their
+/// objects.
 pub(super) struct Mapping {
     object: Held,
     /// The object whose bytes the library has in hand.

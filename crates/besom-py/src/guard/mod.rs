@@ -82,11 +82,12 @@ impl AnyGuard {
     }
 }
 
-/// An adaptive filter in front of a mapping: look-ups of absent keys stay away from the mapping, and every one that did not is
-/// repaired on the spot.
+/// An adaptive filter in front of a mapping: look-ups of absent keys stay away from the mapping, and every one that did
+/// not is repaired on the spot.
 ///
-/// The mapping can be a dict, a shelf, a dbm file or any other MutableMapping; what it holds already is read once. A guard is a
-/// MutableMapping itself. From now on, write through the guard only: it rejects keys that it has not heard of.
+/// The mapping can be a dict, a shelf, a dbm file or any other MutableMapping; what it holds already is read once. A
+/// guard is a MutableMapping itself. From now on, write through the guard only: it rejects keys that it has not heard
+/// of.
 ///
 /// >>> from besom import Guard
 /// >>> ages = Guard({"Ada": 36})
@@ -96,13 +97,14 @@ impl AnyGuard {
 /// >>> ages.stats()["negatives"]
 /// 1
 ///
-/// An exception of the mapping reaches the caller as it is. Whatever was raised, and whether or not the mapping has done what it was
-/// asked for, no key that it has is ever rejected.
+/// An exception of the mapping reaches the caller as it is. Whatever was raised, and whether or not the mapping has
+/// done what it was asked for, no key that it has is ever rejected.
 ///
-/// A mapping with a method ``range(lo, hi)``, or an ``index`` that has one, answers which keys have nearly the same hash; without
-/// one, the guard keeps all keys in memory for that. See AdaptiveFilter.
+/// A mapping with a method ``range(lo, hi)``, or an ``index`` that has one, answers which keys have nearly the same
+/// hash; without one, the guard keeps all keys in memory for that. See AdaptiveFilter.
 ///
-/// All keys must be of one type. Threads can share a guard; while one of them waits for the mapping, the others wait for it.
+/// All keys must be of one type. Threads can share a guard; while one of them waits for the mapping, the others wait
+/// for it.
 #[pyclass(frozen, subclass, weakref, module = "besom._besom", name = "Guard")]
 pub(crate) struct Guard {
     shared: Shared<AnyGuard>,
@@ -251,7 +253,7 @@ impl Guard {
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let filter = self.shared.read(py, AnyGuard::filter)?;
         let state = crate::state::State { filter, beside: Beside::Nothing };
-        crate::filter::object(py, crate::filter::Filter::of(state, None))
+        crate::filter::object(py, crate::filter::Filter::of(state))
     }
 
     /// Brings filter and mapping into step where an operation failed. Costs nothing if none has.

@@ -1,8 +1,9 @@
-//! Keys of Arrow arrays, read where they lie: pyarrow, polars, pandas and everything else that exports them through the Arrow C
-//! data interface.
+//! Keys of Arrow arrays, read where they lie: pyarrow, polars, pandas and everything else that exports them through the
+//! Arrow C data interface.
 //!
-//! The interface is a contract in C: whoever exports an array promises that its buffers are as long as its length and its
-//! offsets say, that they stay as they are, and that they live until the array is released. Capsules release what is in them.
+//! The interface is a contract in C: whoever exports an array promises that its buffers are as long as its length and
+//! its offsets say, that they stay as they are, and that they live until the array is released. Capsules release what
+//! is in them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -226,7 +227,8 @@ unsafe impl Sync for Values<'_> {}
 
 impl Values<'_> {
     fn buffer(&self, index: usize) -> *const u8 {
-        // SAFETY: the layouts have two buffers (one of nulls, one of values), those of strings three and more; `index` is one of them.
+        // SAFETY: the layouts have two buffers (one of nulls, one of values), those of strings three and more; `index`
+        // is one of them.
         unsafe { self.array.buffers.add(index).read().cast() }
     }
 

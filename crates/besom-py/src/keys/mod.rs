@@ -1,7 +1,7 @@
 //! Many keys at once: lists, NumPy arrays, Arrow arrays and streams, anything that can be iterated over.
 //!
-//! Keys come in [chunks](Chunk). Those of arrays are read without the interpreter lock; those of lists are read with it and
-//! worked on without it.
+//! Keys come in [chunks](Chunk). Those of arrays are read without the interpreter lock; those of lists are read with it
+//! and worked on without it.
 
 mod arrow;
 mod chunk;
@@ -18,8 +18,8 @@ use crate::key;
 /// Keys of an array that are worked on at once: their bytes stay in a near cache.
 const ARRAY_CHUNK: usize = 1 << 10;
 
-/// Objects that are read at once. Taking the interpreter lock back can take as long as another thread likes, so it is given up
-/// less often.
+/// Objects that are read at once. Taking the interpreter lock back can take as long as another thread likes, so it is
+/// given up less often.
 const OBJECT_CHUNK: usize = 1 << 14;
 
 /// An array of keys that can be read without the interpreter lock.
@@ -42,8 +42,8 @@ pub(crate) type Work<'w> = dyn FnMut(&Chunk) -> PyResult<()> + Send + 'w;
 ///
 /// # Errors
 ///
-/// `TypeError` if these are no keys, whatever iterating over them raises, what the work says. Chunks before it were worked on,
-/// and so were the keys before an object that is no key.
+/// `TypeError` if these are no keys, whatever iterating over them raises, what the work says. Chunks before it were
+/// worked on, and so were the keys before an object that is no key.
 pub(crate) fn for_each_chunk(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()> {
     if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err("many keys are expected here, and this is one; put it into a list"));

@@ -1,7 +1,7 @@
 //! Keys of NumPy arrays, read where they lie.
 //!
-//! The array says where its elements are through `__array_struct__`, which NumPy has had since its first version; the buffer
-//! protocol is not part of the stable interface of Python 3.10.
+//! The array says where its elements are through `__array_struct__`, which NumPy has had since its first version; the
+//! buffer protocol is not part of the stable interface of Python 3.10.
 
 use std::ffi::{c_char, c_int};
 use std::ops::Range;
@@ -95,8 +95,8 @@ fn check_dimensions(dimensions: c_int) -> PyResult<()> {
 /// What NumPy says of an array, and the capsule that keeps it.
 fn interface_of<'py>(array: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyCapsule>, ArrayInterface)> {
     let capsule = array.getattr("__array_struct__")?.cast_into::<PyCapsule>()?;
-    // SAFETY: the object is an instance of numpy.ndarray, whose capsules have no name and point to this struct, which lives as
-    // long as the capsule and is copied here.
+    // SAFETY: the object is an instance of numpy.ndarray, whose capsules have no name and point to this struct, which
+    // lives as long as the capsule and is copied here.
     let interface = unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null());
         if pointer.is_null() {
@@ -120,8 +120,8 @@ struct Elements {
     kind: u8,
 }
 
-// SAFETY: the elements are only read, by copying them out. (Another thread that changes the array at the same time makes keys of
-// whatever it has written so far; the same happens in NumPy.)
+// SAFETY: the elements are only read, by copying them out. (Another thread that changes the array at the same time
+// makes keys of whatever it has written so far; the same happens in NumPy.)
 unsafe impl Sync for Elements {}
 
 impl Elements {

@@ -300,6 +300,21 @@ impl View for RedbView {
         })
     }
 
+    async fn get_with<T: Send>(
+        &self,
+        table: Table,
+        key: &[u8],
+        look: impl FnOnce(&[u8]) -> T + Send,
+    ) -> Result<Option<T>, Error> {
+        let value = self.health.checked(|| {
+            let value = self.transaction.open_table(definition(table))?.get(key)?;
+            // redb's panics are met here: those of `look` are none of redb's.
+            let _ = value.as_ref().map(|value| value.value().len());
+            Ok(value)
+        })?;
+        Ok(value.map(|value| look(value.value())))
+    }
+
     async fn has(&self, table: Table, key: &[u8]) -> Result<bool, Error> {
         self.health.checked(|| Ok(self.transaction.open_table(definition(table))?.get(key)?.is_some()))
     }

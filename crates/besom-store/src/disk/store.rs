@@ -120,6 +120,34 @@ impl<F: StoreFilter> RedbStore<F> {
         }
     }
 
+    /// [`Store::get_with`]: calls `look` with the value of a key, in redb's own memory. What `look` returns.
+    ///
+    /// ```
+    /// # use besom::TelescopingFilter;
+    /// # use besom_store::RedbStore;
+    /// # let directory = std::env::temp_dir().join(format!("besom-get-with-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// # let make = |keys: usize, seed| TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).build();
+    /// let store = RedbStore::open(directory.join("photos.redb"), make)?;
+    /// store.insert(b"photo", b"\x89PNG and 10 MB more")?;
+    /// let is_png = store.get_with(b"photo", |photo| photo.starts_with(b"\x89PNG"))?;
+    /// assert_eq!(is_png, Some(true));
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub fn get_with<T: Send>(
+        &self,
+        key: &[u8],
+        look: impl FnMut(&[u8]) -> T + Send,
+    ) -> Outcome<Option<T>, Redb> {
+        wait(self.store.get_with(key, look))
+    }
+
     /// Whether the store has a key. Reads no value.
     ///
     /// # Errors

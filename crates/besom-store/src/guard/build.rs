@@ -1,6 +1,7 @@
 //! Work on whole filters: growth, and filters from all keys. Queries are answered by the old one until it is done.
 
 use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use besom::play::OwnedChange;
@@ -106,11 +107,16 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         let filter = built?;
         writer.unsure = false;
+        if !writer.uncounted {
+            self.miscounted.fetch_add(writer.keys.wrapping_sub(keys).cast_signed(), Ordering::AcqRel);
+        }
         self.count(writer, keys);
         let mut state = self.write_state();
         let old = std::mem::replace(&mut state.filter, filter);
         (state.lost, state.blind, state.urgent) = (false, false, false);
         state.doubts.clear();
+        // The database may have gone back to an earlier state.
+        state.changes.forget();
         drop(state);
         drop(old);
         self.counters.rebuilds.add(1);

@@ -34,7 +34,7 @@ mod write;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use besom::format::Persist;
@@ -109,6 +109,9 @@ pub struct Store<F, E: Engine> {
     /// How many keys there are; no more than that if they were not counted.
     keys: AtomicU64,
     uncounted: AtomicBool,
+    /// Keys that were counted and were not there when the filter was built, or the other way round: rows have come or gone that the
+    /// store did not write.
+    miscounted: AtomicI64,
     /// Commits were made, since the last durable one, that a crash would take back.
     volatile: AtomicBool,
     /// The last failure that failed no operation.
@@ -148,6 +151,43 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             Some(digest) => self.get_accepted(key, digest).await,
             None => Ok(None),
         }
+    }
+
+    /// Calls `look` with the value of a key, where it lies if the engine lends it: a large value is not copied. What `look`
+    /// returns; `None` if the store does not have the key.
+    ///
+    /// `look` is called twice if the database fails behind it and is opened again. It should be short: some engines keep old data
+    /// until it returns.
+    ///
+    /// ```
+    /// # use besom::TelescopingFilter;
+    /// # use besom_store::{MemoryEngine, Options, Store, wait};
+    /// # let make = |keys: usize, seed| TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).build();
+    /// # let store = wait(Store::open(MemoryEngine::new(), make, Options::new()))?;
+    /// wait(store.insert(b"photo", &[7; 100_000]))?;
+    /// let sum = wait(store.get_with(b"photo", |photo| photo.iter().map(|&byte| u64::from(byte)).sum::<u64>()))?;
+    /// assert_eq!(sum, Some(700_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub async fn get_with<T: Send>(
+        &self,
+        key: &[u8],
+        mut look: impl FnMut(&[u8]) -> T + Send,
+    ) -> Outcome<Option<T>, E> {
+        let Some(digest) = self.ask(key)? else { return Ok(None) };
+        let found = match self.look_at(key, digest, &mut look).await {
+            Err(_) if self.engine.health() == Health::Broken => {
+                self.restore().await?;
+                self.look_at(key, digest, &mut look).await?
+            }
+            found => found?,
+        };
+        self.met(key, digest, found.is_some()).await;
+        Ok(found)
     }
 
     /// Asks the filter. The digest of a key that it accepts.
@@ -210,6 +250,19 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let row = self.row_of(key, digest);
         self.counters.timed(view.get(Table::Data, &row)).await.map_err(|error| self.failed(error))
+    }
+
+    /// Asks the database, and lets somebody look at the value.
+    async fn look_at<T: Send>(
+        &self,
+        key: &[u8],
+        digest: Digest,
+        look: &mut (impl FnMut(&[u8]) -> T + Send),
+    ) -> Outcome<Option<T>, E> {
+        let view = self.engine.view().map_err(StoreError::Engine)?;
+        let row = self.row_of(key, digest);
+        let looked = view.get_with(Table::Data, &row, look);
+        self.counters.timed(looked).await.map_err(|error| self.failed(error))
     }
 
     /// Where a key's data lies.

@@ -1,6 +1,6 @@
 //! How a store is opened, and how it comes by its filter.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
@@ -103,6 +103,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             opening: Opening::Empty,
             keys: AtomicU64::new(keys),
             uncounted: AtomicBool::new(last.1.uncounted),
+            miscounted: AtomicI64::new(0),
             volatile: AtomicBool::new(false),
             fault: Mutex::new(None),
             snapshots: Automatic::new(options.snapshot_every, last.0.number, options.snapshot_path),

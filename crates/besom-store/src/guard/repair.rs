@@ -135,7 +135,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let Ok(mut writer) = self.writer.try_lock() else { return Ok(End::Later) };
         self.settle(&mut writer).await?;
         let view = self.engine.view().map_err(StoreError::Engine)?;
-        let (mut play, mut marked) = (Play::new(), false);
+        let (mut play, mut apart) = (Play::new(), None);
         let adaptation = loop {
             let step = play.step(&mut self.write_state().filter, &Adapt(key));
             match step.map_err(|error| of_filter(error, |never| match never {}))? {
@@ -146,36 +146,59 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     }
                 }
                 Played::Beyond => {
-                    self.mark(&mut marked);
+                    let apart = apart.take().unwrap_or_else(|| Apart::new(self));
                     let copied = key.to_vec();
                     let live =
                         self.on_a_copy(move |filter, live| filter.adapt(&copied[..], live).map(drop)).await?;
                     self.commit_repair(&mut writer, &live.group).await?;
-                    self.write_state().lost &= !marked;
+                    apart.end();
                     return Ok(End::Repaired);
                 }
                 Played::Commit => {
-                    self.mark(&mut marked);
+                    apart.get_or_insert_with(|| Apart::new(self));
                     let group: Vec<OwnedChange> = play.group().iter().map(Into::into).collect();
                     self.commit_repair(&mut writer, &group).await?;
                     play.committed();
                 }
             }
         };
-        let mut state = self.write_state();
-        state.lost &= !marked;
+        apart.into_iter().for_each(Apart::end);
+        let state = self.read_state();
         let digest = state.filter.hasher().digest(key);
         Ok(End::of(adaptation, state.filter.contains_digest(digest)))
-    }
-
-    /// Marks the filter as lost until filter and index both have a change: after an error, a panic or a dropped future nobody knows
-    /// whether the index has it. Nor does anybody else repair meanwhile. A mark that somebody else has made stays.
-    fn mark(&self, marked: &mut bool) {
-        *marked |= !std::mem::replace(&mut self.write_state().lost, true);
     }
 
     /// What a repair writes may get lost, together with everything that was not durable either.
     async fn commit_repair(&self, writer: &mut Writer, group: &[OwnedChange]) -> Outcome<(), E> {
         self.commit(writer, index_writes(group), (0, 0), &[], Durability::Buffered).await.map(drop)
+    }
+}
+
+/// One of filter and index has a change that the other one lacks. If this is dropped before its end, by an error, a panic or with
+/// a future, nobody knows whether the index has the change, and the filter has to be built again.
+struct Apart<'s, F: StoreFilter, E: Engine> {
+    store: &'s Store<F, E>,
+    agree: bool,
+}
+
+impl<'s, F: StoreFilter, E: Engine> Apart<'s, F, E> {
+    fn new(store: &'s Store<F, E>) -> Self {
+        store.write_state().apart = true;
+        Self { store, agree: false }
+    }
+
+    /// Both have it.
+    fn end(mut self) {
+        self.agree = true;
+    }
+}
+
+impl<F: StoreFilter, E: Engine> Drop for Apart<'_, F, E> {
+    fn drop(&mut self) {
+        let mut state = self.store.write_state();
+        state.apart = false;
+        state.lost |= !self.agree;
+        // Keys have moved in the index.
+        state.changes.touch(Vec::new());
     }
 }

@@ -133,7 +133,14 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let mut state = self.write_state();
         state.doubts.clear();
         state.urgent = false;
+        // A commit that failed may have come between: what was read before that does not have it.
+        state.changes.touch(doubts);
         Ok(())
+    }
+
+    /// How many keys the commits say that there are.
+    pub(crate) fn counted(&self, writer: &Writer) -> u64 {
+        writer.keys.wrapping_add_signed(self.miscounted.load(Ordering::Acquire))
     }
 
     /// There are this many keys.

@@ -22,6 +22,8 @@ pub(super) struct State<F> {
     pub(super) blind: bool,
     /// Filter and index disagree. No stored key is rejected, but only building the filter again helps.
     pub(super) lost: bool,
+    /// A repair is changing filter and index, one after the other. Nobody else repairs until both have it.
+    pub(super) apart: bool,
     /// The keys, with the upper halves of their digests, that a failed write may have inserted or removed, or that were written
     /// without asking whether they were there. The filter accepts all that are stored, with an item of their own.
     pub(super) doubts: BTreeSet<(u64, Box<[u8]>)>,
@@ -39,6 +41,7 @@ impl<F: Adaptive> State<F> {
             frozen: false,
             blind: false,
             lost: false,
+            apart: false,
             doubts: BTreeSet::new(),
             urgent: false,
             changes: Changes::default(),
@@ -54,7 +57,7 @@ impl<F: Adaptive> State<F> {
 
     /// Whether the filter may be repaired now.
     pub(super) fn is_settled(&self) -> bool {
-        !(self.frozen || self.blind || self.lost)
+        !(self.frozen || self.blind || self.lost || self.apart)
     }
 
     /// Whether what was read of these addresses, after the stamp was taken, is what the filter stands for.
@@ -110,14 +113,26 @@ impl Changes {
         self.count += 1;
         let active = std::mem::take(&mut self.active);
         if active.len() > MAX_RECENT {
-            self.recent.clear();
-            self.forgotten = self.count;
+            self.forget();
             return;
         }
         self.recent.extend(active.into_iter().map(|hash| (self.count, hash)));
         while self.recent.len() > MAX_RECENT {
             self.forgotten = self.recent.pop_front().map_or(self.count, |(count, _)| count);
         }
+    }
+
+    /// Something was found out about these hashes, or keys have moved: what was read before is not to be trusted any more.
+    pub(super) fn touch(&mut self, hashes: Vec<u64>) {
+        self.begin(hashes);
+        self.end();
+    }
+
+    /// Nothing that was read before is to be trusted any more.
+    pub(super) fn forget(&mut self) {
+        self.count += 1;
+        self.recent.clear();
+        self.forgotten = self.count;
     }
 
     /// Whether no write has begun since the stamp was taken, nor was under way then.
@@ -174,5 +189,11 @@ mod tests {
         assert!(!changes.is_untouched(before, &(1 << 40..=1 << 41)));
         assert!(changes.is_untouched(before + 1, &(1 << 40..=1 << 41)));
         assert!(!changes.is_untouched(before + 1, &(1..=1)));
+        let before = changes.stamp();
+        changes.touch(vec![7]);
+        assert!(!changes.is_untouched(before, &(7..=7)) && changes.is_untouched(before, &(8..=8)));
+        assert!(!changes.is_still(before));
+        changes.forget();
+        assert!(!changes.is_untouched(before, &(8..=8)) && changes.is_untouched(changes.stamp(), &(7..=7)));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use slatedb::bytes::Bytes;
-use slatedb::config::{DurabilityLevel, ScanOptions};
+use slatedb::config::{DurabilityLevel, PutOptions, ScanOptions, Ttl};
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{self, ObjectStore};
 use slatedb::{CloseReason, Db, DbReadOps, DbSnapshot, DbStatus, WriteBatch, WriteHandle};
@@ -169,10 +169,12 @@ impl Engine for Slate {
     ) -> impl Future<Output = Result<Option<WriteHandle>, SlateFailure>> + Send {
         let db = self.db();
         async move {
+            // What the store says of itself must not expire, nor the data without its item in the filter.
+            let lasting = PutOptions { ttl: Ttl::NoExpiry };
             let mut batch = WriteBatch::new();
             for Write { table, key, value } in writes {
                 match value {
-                    Some(value) => batch.put_bytes(row(table, &key), value.into()),
+                    Some(value) => batch.put_bytes_with_options(row(table, &key), value.into(), &lasting),
                     None => batch.delete(row(table, &key)),
                 }
             }

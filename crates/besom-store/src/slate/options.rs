@@ -65,7 +65,8 @@ impl SlateOptions {
     }
 
     /// SlateDB's own settings, all of them. A bucket that cannot replace an object on a condition (a local directory, say) needs
-    /// `boundary_files_enabled = false` in those of the garbage collector.
+    /// `boundary_files_enabled = false` in those of the garbage collector. A default time to live is not applied: the rows of a
+    /// store do not expire.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
@@ -111,5 +112,55 @@ impl fmt::Debug for SlateOptions {
             .field("keep", keep)
             .field("store", store)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Catches: waiting without end by default, and rows that expire.
+    use besom::TelescopingFilter;
+    use slatedb::object_store::memory::InMemory;
+
+    use super::*;
+    use crate::engine::{Engine, Table, View};
+    use crate::slate::SlateStore;
+    use crate::slate::engine::row;
+
+    #[test]
+    fn requests_are_repeated_a_bounded_number_of_times() {
+        for options in [SlateOptions::new(), SlateOptions::default(), SlateOptions::new().max_retries(3)] {
+            let retries =
+                [options.settings.object_store_max_retries, options.reader.object_store_max_retries];
+            assert!(
+                retries.iter().all(|retries| retries.is_some_and(|retries| retries <= 10)),
+                "{retries:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_row_of_a_store_expires() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let make = |_, seed| TelescopingFilter::builder().capacity(100).seed(seed).build();
+            let mut options = SlateOptions::new();
+            options.settings.default_ttl_millis = Some(1);
+            let store = SlateStore::open("db", Arc::new(InMemory::new()), make, options).await.unwrap();
+            store.insert(b"key", b"value").await.unwrap();
+            let view = store.engine.view().unwrap();
+            let mut rows = Vec::new();
+            for table in Table::ALL {
+                let visit = &mut |key: &[u8], _: &[u8]| {
+                    rows.push(row(table, key));
+                    std::ops::ControlFlow::Continue(())
+                };
+                view.scan(table, Default::default(), true, visit).await.unwrap();
+            }
+            assert!(rows.len() > 2, "{rows:?}");
+            for row in rows {
+                let found = store.engine.db().get_key_value(&row).await.unwrap().unwrap();
+                assert_eq!(found.expire_ts, None, "{row:?}");
+            }
+        });
     }
 }

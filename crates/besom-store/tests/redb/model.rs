@@ -69,7 +69,13 @@ impl<F: StoreFilter> Play<F> {
                 store.delete(&key).unwrap();
                 self.model.remove(&key);
             }
-            10..=12 => assert_eq!(store.get(&key).unwrap(), self.model.get(&key).cloned()),
+            10..=11 => assert_eq!(store.get(&key).unwrap(), self.model.get(&key).cloned()),
+            12 => {
+                let same =
+                    store.get_with(&key, |found| self.model.get(&key).is_some_and(|value| found == value));
+                assert_eq!(same.unwrap(), self.model.contains_key(&key).then_some(true));
+                assert_eq!(store.contains_key(&key).unwrap(), self.model.contains_key(&key));
+            }
             _ => {
                 // A stranger, twice: the second time it is no longer a false positive, or was none.
                 let stranger = (1 << 40 | self.random.below(1 << 16)).to_le_bytes();

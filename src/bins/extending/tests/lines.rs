@@ -1,6 +1,6 @@
-//! Catches: an instruction set, a batch or a short cut by flags that answers otherwise than the plain walk over items and
-//! extensions; extensions that are lost when items move between the levels; memory that is not given back; a filter that has
-//! changed although there was no memory; repairs that write to the remote.
+//! Catches: an instruction set, a batch or a short cut by flags that answers otherwise than the plain walk over items
+//! and extensions; extensions that are lost when items move between the levels; memory that is not given back; a filter
+//! that has changed although there was no memory; repairs that write to the remote.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Extension filters on bins: what the tests that all tables share need of them (see `values::tests`), and tests of what
-//! only bins have.
+//! Extension filters on bins: what the tests that all tables share need of them (see `values::tests`), and tests of
+//! what only bins have.
 
 mod lines;
 

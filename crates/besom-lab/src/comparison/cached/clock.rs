@@ -8,8 +8,8 @@ use besom::InvariantError;
 use super::super::ensure;
 use super::Memory;
 
-/// At most this many whole keys, in this many bits each, evicted by the clock rule: the hand passes over entries that were of
-/// use since it came by last.
+/// At most this many whole keys, in this many bits each, evicted by the clock rule: the hand passes over entries that
+/// were of use since it came by last.
 ///
 /// What a real cache needs besides (a hash table's empty slots, links) is not counted, which favours the cache.
 #[derive(Debug)]

@@ -11,9 +11,9 @@ use crate::random::mix;
 
 /// The least recently used cache of `schnellru`, of keyed 64-bit hashes, within this many bytes.
 ///
-/// Of the maintained caches that were measured (`quick_cache` 51 to 123 bytes an entry, `lru` 52 to 70, `hashlink` 39 to 49,
-/// `schnellru` 20 to 39 within a budget of bytes) it holds the most entries. Hashes stand for keys, which makes entries small at the price
-/// of a false negative in 2^64 / (entries · stored keys) look-ups: both favour the cache.
+/// Of the maintained caches that were measured (`quick_cache` 51 to 123 bytes an entry, `lru` 52 to 70, `hashlink` 39
+/// to 49, `schnellru` 20 to 39 within a budget of bytes) it holds the most entries. Hashes stand for keys, which makes
+/// entries small at the price of a false negative in 2^64 / (entries · stored keys) look-ups: both favour the cache.
 ///
 /// ```
 /// use besom_lab::comparison::{Lru, Memory};
@@ -91,11 +91,12 @@ impl Lru {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes for the cache, of `bits` for a Bloom filter of this many keys and its cache, with which this very stream of absent queries
-    /// has the fewest useless reads. `stream` has a hash of each query; 0 means no cache at all.
+    /// The bytes for the cache, of `bits` for a Bloom filter of this many keys and its cache, with which this very
+    /// stream of absent queries has the fewest useless reads. `stream` has a hash of each query; 0 means no cache at
+    /// all.
     ///
-    /// The filter is simulated: a query is a false positive if its hash says so, with the rate that the bits left to the filter
-    /// allow. Nobody knows a stream beforehand, so this favours the cache.
+    /// The filter is simulated: a query is a false positive if its hash says so, with the rate that the bits left to
+    /// the filter allow. Nobody knows a stream beforehand, so this favours the cache.
     #[must_use]
     pub fn best_split(keys: usize, bits: f64, stream: &[u64]) -> usize {
         let splits: Vec<usize> = std::iter::once(0).chain(Self::sizes(bits as usize / 16)).collect();

@@ -128,6 +128,10 @@ impl<M: Memory> DynFilter for Cached<M> {
         self.filter.verify()
     }
 
+    fn false_positive_rate(&self) -> f64 {
+        self.filter.false_positive_rate()
+    }
+
     fn stats(&self) -> FilterStats {
         let mut stats = self.filter.stats();
         stats.adaptivity_bits = self.memory.bits();

@@ -7,19 +7,21 @@ use besom::bloom::BloomFilter;
 pub struct Design {
     /// How many of the most frequent negatives it knows.
     pub known: usize,
-    /// The rates of the layers: of the keys, of the negatives that pass, of the keys that pass these, and so on. An odd number.
+    /// The rates of the layers: of the keys, of the negatives that pass, of the keys that pass these, and so on. An odd
+    /// number.
     pub rates: Vec<f64>,
 }
 
 /// Layers that are tried; more change nothing that could be measured.
 const LAYERS: [usize; 3] = [1, 3, 5];
-/// The rates that are tried: 2^-1 to 2^-12 in steps of half a bit in the inner layers, 2^-1 to 2^-30 in steps of an eighth in the first.
+/// The rates that are tried: 2^-1 to 2^-12 in steps of half a bit in the inner layers, 2^-1 to 2^-30 in steps of an
+/// eighth in the first.
 const INNER: std::ops::RangeInclusive<u32> = 2..=24;
 const FIRST: std::ops::Range<u32> = 8..240;
 
 impl Design {
-    /// The design with the fewest expected false positives for this many keys within this many bits. `shares` says which share of the
-    /// queries to come the most frequent k negatives will make up, for several k.
+    /// The design with the fewest expected false positives for this many keys within this many bits. `shares` says
+    /// which share of the queries to come the most frequent k negatives will make up, for several k.
     #[must_use]
     pub fn fit(keys: usize, bits: f64, shares: &[(usize, f64)]) -> Self {
         let plain = [(0, 0.0)];

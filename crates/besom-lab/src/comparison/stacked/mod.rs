@@ -12,11 +12,12 @@ pub use sample::Sample;
 use super::{answer_alike, ensure, stats};
 use crate::random::mix;
 
-/// Bloom filters in layers: the first holds the keys; the second the frequent negatives that passed the first; the third the keys that passed
-/// the second; and so on. A query goes down until a layer rejects it: one of keys says "absent", one of negatives "present".
+/// Bloom filters in layers: the first holds the keys; the second the frequent negatives that passed the first; the
+/// third the keys that passed the second; and so on. A query goes down until a layer rejects it: one of keys says
+/// "absent", one of negatives "present".
 ///
-/// It knows the frequent negatives from a [`Sample`] of queries, and cannot learn: the layers below the first are built when as
-/// many keys are stored as there is room for. Until then it is a Bloom filter.
+/// It knows the frequent negatives from a [`Sample`] of queries, and cannot learn: the layers below the first are built
+/// when as many keys are stored as there is room for. Until then it is a Bloom filter.
 ///
 /// ```
 /// use besom::{Filter, Insert};
@@ -45,7 +46,8 @@ pub struct StackedFilter {
 }
 
 impl StackedFilter {
-    /// A filter for that many keys within this many bits, which knows the negatives of a sample as far as that is of use.
+    /// A filter for that many keys within this many bits, which knows the negatives of a sample as far as that is of
+    /// use.
     ///
     /// # Errors
     ///
@@ -115,6 +117,11 @@ impl Filter for StackedFilter {
     fn verify(&self) -> Result<(), InvariantError> {
         ensure(!self.layers.is_empty() && self.items <= self.capacity, || "a stack without layers".into())?;
         self.layers.iter().try_for_each(Filter::verify)
+    }
+
+    /// Of keys that are not among the known negatives.
+    fn false_positive_rate(&self) -> f64 {
+        self.design.false_positives(0.0)
     }
 
     fn stats(&self) -> FilterStats {

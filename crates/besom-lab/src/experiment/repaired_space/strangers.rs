@@ -1,8 +1,9 @@
-//! False positives without waiting: queries that are random but for the bits in which they must agree with a stored key.
+//! False positives without waiting: queries that are random but for the bits in which they must agree with a stored
+//! key.
 //!
-//! The bits that a filter cuts fingerprints from are, in a table of 2^q slots, the digest without its first q bits, and then
-//! the words that rehashing gives. Here a digest is the key itself, and every further word is a bijection of the digest's
-//! second half: any of them can be chosen.
+//! The bits that a filter cuts fingerprints from are, in a table of 2^q slots, the digest without its first q bits, and
+//! then the words that rehashing gives. Here a digest is the key itself, and every further word is a bijection of the
+//! digest's second half: any of them can be chosen.
 
 use besom::{Digest, KeyHasher, Seed};
 
@@ -150,8 +151,8 @@ impl Strangers {
         &self.values
     }
 
-    /// Whether a fresh filter takes strangers for the keys that they agree with as far as fingerprints go. If it does not,
-    /// no false positive would ever be found.
+    /// Whether a fresh filter takes strangers for the keys that they agree with as far as fingerprints go. If it does
+    /// not, no false positive would ever be found.
     pub(super) fn are_met(&self, contains: impl Fn(&[u8; 16]) -> bool) -> bool {
         let (mask, mut random) = (self.cut.mask(0), Random::new(1));
         self.keys.iter().take(64).all(|key| {

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use besom::cascade::AdaptiveBloomFilter;
 use besom::cuckoo::CuckooingFilter;
 use besom::{
-    BroomFilter, BuildError, Digest, ExtensionFilter, HashKind, KeyHasher, Seed, TelescopingFilter, Xxh3,
+    BroomFilter, BuildError, Digest, ExtensionFilter, Filter, HashKind, KeyHasher, Seed, TelescopingFilter,
+    Xxh3,
 };
 
 use super::faulty::{Dice, Faulty};
 use crate::engine::{Durability, Engine, Table, Write};
-use crate::{Batch, Layout, MemoryEngine, Options, Store, StoreError, StoreFilter, wait};
+use crate::{
+    Batch, Layout, MemoryEngine, Opening, Options, Store, StoreError, StoreFilter, VerifyError, wait,
+};
 
 fn make(_: usize, seed: Seed) -> Result<TelescopingFilter, BuildError> {
     TelescopingFilter::builder().capacity(200).false_positive_rate(0.2).seed(seed).build()
@@ -38,6 +41,11 @@ fn a_false_positive_costs_one_look_up_and_one_range() {
         // A key that is there costs a look-up, and one that the filter rejects nothing.
         assert!(wait(store.get(&7_u64.to_le_bytes())).unwrap().is_some());
         assert_eq!(dice.take_reads(), [1, 0]);
+        // A value that is lent costs the same, and whether there is one costs no value.
+        assert_eq!(wait(store.get_with(&7_u64.to_le_bytes(), <[u8]>::len)).unwrap(), Some(0));
+        assert_eq!((dice.take_reads(), dice.take_asked()), ([1, 0], 0));
+        assert!(wait(store.contains_key(&7_u64.to_le_bytes())).unwrap());
+        assert_eq!((dice.take_reads(), dice.take_asked()), ([0, 0], 1));
         // A new key costs no more than telling that it is new.
         let new = (5_000..6_000_u64).find(|number| !store.may_contain_key(&number.to_le_bytes())).unwrap();
         wait(store.insert(&new.to_le_bytes(), b"")).unwrap();
@@ -153,4 +161,44 @@ fn a_key_without_data_is_counted_and_told() {
     let fault = store.take_fault();
     assert!(matches!(&fault, Some(StoreError::NoData { key }) if **key == gone), "{fault:?}");
     assert!(wait(store.verify()).is_err());
+}
+
+/// Deletes the rows of a key behind the store's back.
+fn lose(engine: &MemoryEngine, store: &Store<TelescopingFilter, MemoryEngine>, key: &[u8]) {
+    let hashed = crate::rows::row(store.with_filter(|filter| filter.hasher().digest(key)).hi, key);
+    let rows = match store.layout() {
+        Layout::Hashed => vec![(Table::Data, hashed)],
+        Layout::Ordered => vec![(Table::Data, key.to_vec()), (Table::Index, hashed)],
+    };
+    let write = |(table, key)| Write { table, key, value: None };
+    wait(engine.write(rows.into_iter().map(write).collect(), Durability::Durable)).unwrap();
+}
+
+/// A filter that is built from what is there agrees with it, whatever is gone.
+#[test]
+fn verify_counts_and_does_not_begin_by_building() {
+    for layout in [Layout::Hashed, Layout::Ordered] {
+        let engine = MemoryEngine::new();
+        let open = || wait(Store::open(engine.clone(), make, Options::new().layout(layout))).unwrap();
+        let store = open();
+        for number in 0..50_u64 {
+            wait(store.insert(&number.to_le_bytes(), b"")).unwrap();
+        }
+        wait(store.verify()).unwrap();
+        lose(&engine, &store, &7_u64.to_le_bytes());
+        // As if a repair had found that filter and index disagree: the next write would build.
+        drop(store.disagreed(StoreError::Inconsistent { address: 0 }));
+        assert!(wait(store.verify()).is_err(), "{layout:?}");
+        assert_eq!(store.metrics().rebuilds, 0, "it is built from what is to be judged");
+        drop(store);
+        let store = open();
+        assert!(matches!(store.opening(), Opening::Built { keys: 49, .. }), "{:?}", store.opening());
+        for _ in 0..2 {
+            let error = wait(store.verify()).unwrap_err();
+            assert!(matches!(error, VerifyError::Data { .. }), "{layout:?}: {error}");
+            wait(store.insert(b"another", b"")).unwrap();
+        }
+        wait(store.insert(&7_u64.to_le_bytes(), b"")).unwrap();
+        assert_eq!(wait(store.len()).unwrap(), 51);
+    }
 }

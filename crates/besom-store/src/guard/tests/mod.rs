@@ -2,5 +2,9 @@
 
 mod costs;
 mod disk;
+#[path = "../../../tests/shared/play.rs"]
+mod driver;
+#[path = "../../../tests/shared/faulty.rs"]
 mod faulty;
 mod play;
+mod races;
