@@ -9,7 +9,7 @@
 
 use besom::any::{AnyFilter, Config};
 use besom::format::{Persist, ReadOptions, WriteOptions};
-use besom::{Adaptive, AdaptiveError, Filter, MemoryRemote, Xxh3};
+use besom::{Adaptive, AdaptiveError, BuildError, Filter, MemoryRemote, Xxh3};
 
 const CAPACITY: u64 = if cfg!(miri) { 60 } else { 600 };
 const STRANGERS: u64 = if cfg!(miri) { 300 } else { 3_000 };
@@ -18,14 +18,18 @@ fn key(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-fn build(name: &str) -> AnyFilter<Xxh3> {
+/// `None` for exact lists and sharded filters, which are not built from parameters.
+fn build(name: &str) -> Option<AnyFilter<Xxh3>> {
     let config: Config = format!("{name}:capacity={CAPACITY},rate=1/64,seed=7").parse().unwrap();
-    AnyFilter::build(&config).unwrap()
+    match AnyFilter::build(&config) {
+        Err(BuildError::Unsupported { option: "a configuration", .. }) => None,
+        built => Some(built.unwrap()),
+    }
 }
 
-/// Inserts, asks, repairs, removes, writes and reads.
-fn through_all(name: &str) {
-    let (mut filter, mut remote) = (build(name), MemoryRemote::new());
+/// Inserts, asks, repairs, removes, writes and reads; whether there is such a filter.
+fn through_all(name: &str) -> bool {
+    let (Some(mut filter), mut remote) = (build(name), MemoryRemote::new()) else { return false };
     for number in 0..CAPACITY {
         filter.insert(&key(number), &mut remote).unwrap();
     }
@@ -55,9 +59,11 @@ fn through_all(name: &str) {
         filter.contains_many(&strangers, &mut answers);
         assert_eq!(answers, strangers.iter().map(|key| filter.contains(key)).collect::<Vec<_>>(), "{name}");
     }
+    true
 }
 
 #[test]
 fn every_kind_goes_through_all_that_it_can_do() {
-    Config::names().for_each(through_all);
+    let built = Config::names().filter(|name| through_all(name)).count();
+    assert_eq!(built, Config::names().count() - 2);
 }

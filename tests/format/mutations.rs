@@ -51,7 +51,10 @@ fn survives<F: Persist>(bytes: &[u8]) -> bool {
     options = options.include_seed(header.seed.is_some());
     let written = filter.to_bytes(&options).unwrap();
     let differs = written.iter().zip(bytes).position(|(one, two)| one != two);
-    assert!(written == bytes, "another file than the one that was read, from byte {differs:?} on: {header:?}");
+    assert!(
+        written == bytes,
+        "another file than the one that was read, from byte {differs:?} on: {header:?}"
+    );
     true
 }
 

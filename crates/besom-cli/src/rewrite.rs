@@ -89,7 +89,7 @@ impl Merge {
             match &mut union {
                 None => union = Some(filter),
                 Some(union) => {
-                    besom::Merge::merge(union, &filter).map_err(|error| refused(kind, path, &error))?
+                    besom::Merge::merge(union, &filter).map_err(|error| refused(kind, path, &error))?;
                 }
             }
         }
