@@ -106,7 +106,7 @@ impl Slate {
     fn close_reason(&self) -> Option<CloseReason> {
         let open = self.0.open.read().unwrap_or_else(PoisonError::into_inner);
         let status = open.status.borrow();
-        status.close_reason.clone()
+        status.close_reason
     }
 }
 

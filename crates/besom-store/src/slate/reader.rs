@@ -240,7 +240,7 @@ impl<F: StoreFilter> SlateReader<F> {
     /// What was counted since this reader was opened, and how its filter is now.
     pub fn metrics(&self) -> Metrics {
         let view = self.view();
-        let stats = view.filter_read(|filter| filter.stats());
+        let stats = view.filter_read(besom::Filter::stats);
         Metrics {
             keys: stats.items as u64,
             bits_per_key: stats.bits_per_key(),

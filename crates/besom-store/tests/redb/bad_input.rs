@@ -85,6 +85,11 @@ fn a_file_of_somebody_else_is_never_touched() {
     let directory = Directory::new();
     let path = directory.file("store.redb");
     let model = filled(&path, 20);
+    // What a killed process left of a snapshot goes.
+    let unfinished = directory.file(".store.redb.besom.17-0.new");
+    fs::write(&unfinished, b"BESOM").unwrap();
+    check(&RedbStore::open(&path, make).unwrap(), &model);
+    assert!(!unfinished.exists());
     for bytes in [&b"text"[..], &[7; 500], b"", b"BESO"] {
         let mine = directory.file("mine");
         fs::write(&mine, bytes).unwrap();

@@ -5,7 +5,7 @@ use crate::common::{Directory, Model, check, key, value};
 use besom::cascade::AdaptiveBloomFilter;
 use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{BuildError, ExtensionFilter, Seed, TelescopingFilter};
+use besom::{BroomFilter, BuildError, ExtensionFilter, Seed, TelescopingFilter};
 use besom_store::{Batch, Durability, Layout, Opening, RedbStore, StoreFilter};
 
 /// How the openings went.
@@ -217,6 +217,7 @@ fn every_layout_grows_from_a_hundred_keys_to_many() {
     for layout in [Layout::Hashed, Layout::Ordered] {
         grow(layout, |_, seed| TelescopingFilter::builder().capacity(100).seed(seed).growable().build());
         grow(layout, |_, seed| ExtensionFilter::builder().capacity(100).seed(seed).growable().build());
+        grow(layout, |_, seed| BroomFilter::builder().capacity(100).seed(seed).growable().build());
     }
 }
 

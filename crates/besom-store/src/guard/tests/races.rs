@@ -100,15 +100,15 @@ fn twins<F: StoreFilter>(layout: Layout, make: Make<F>) -> Vec<Twins> {
 }
 
 /// Plays one interleaving with all twins, layouts and filters whose repairs write nothing.
-fn with_twins(play: impl Play) {
+fn with_twins(play: &impl Play) {
     fn with<F: StoreFilter>(layout: Layout, make: Make<F>, play: &impl Play) {
         let twins = twins(layout, make);
         assert!(twins.len() > 10, "{}: the test shows little", twins.len());
         twins.iter().for_each(|twins| play.play(&Scene::new(layout, make, None), twins));
     }
     for layout in [Layout::Hashed, Layout::Ordered] {
-        with(layout, telescoping, &play);
-        with(layout, extension, &play);
+        with(layout, telescoping, play);
+        with(layout, extension, play);
     }
 }
 
@@ -133,7 +133,7 @@ fn what_was_read_before_a_write_repairs_nothing() {
             scene.check(twins, [false, true], 0);
         }
     }
-    with_twins(Between);
+    with_twins(&Between);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn what_was_read_during_a_commit_repairs_nothing() {
             scene.check(twins, [false, true], 0);
         }
     }
-    with_twins(During);
+    with_twins(&During);
 }
 
 /// A repair that finds a write under way waits for its end.
@@ -174,7 +174,7 @@ fn a_repair_waits_for_a_commit_in_its_home() {
             scene.check(twins, [false, true], 0);
         }
     }
-    with_twins(Under);
+    with_twins(&Under);
 }
 
 /// Before, homes that were settled counted as unchanged: what was read of them earlier was used, and a stored key was lost.
@@ -189,7 +189,7 @@ fn what_was_read_before_a_commit_came_late_repairs_nothing() {
             scene.check(twins, [false, true], 0);
         }
     }
-    with_twins(Late);
+    with_twins(&Late);
 }
 
 /// Before, the same was so of everything that was read before the database went back to an earlier state.
@@ -209,7 +209,7 @@ fn what_was_read_before_commits_were_lost_repairs_nothing() {
             scene.check(twins, [true, false], 1);
         }
     }
-    with_twins(Lost);
+    with_twins(&Lost);
 }
 
 /// Before, a removal that had looked before a commit came late took the key for absent, and said that it was gone.
@@ -227,7 +227,7 @@ fn a_write_knows_of_a_commit_that_came_late() {
             scene.check(twins, [true, false], 0);
         }
     }
-    with_twins(Looks);
+    with_twins(&Looks);
 }
 
 fn cuckooing(_: usize, _: Seed) -> Result<CuckooingFilter, BuildError> {
