@@ -210,10 +210,11 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
         self.capacity
     }
 
-    /// Follows from the classic formula, which for 30 keys is too low by 2% of itself, and for 100 by 0.6%.
+    /// Follows from the classic formula, which is too low by a few percent of itself for 30 keys, and by less the more
+    /// keys there are.
     ///
     /// Of a filter that was filled until it refused a key, the rate is a little higher: by 0.3% of itself at 1/256, by
-    /// 7% at 1/10. It then holds more keys than its capacity, since those that it accepted by chance were not counted.
+    /// 7% at 1/10 (calculated). It then holds more keys than its capacity, since those that it accepted by chance were not counted.
     fn false_positive_rate(&self) -> f64 {
         BloomSize::rate(self.words.len() * 64, self.probes, self.capacity)
     }

@@ -279,7 +279,7 @@ fn time_claim(points: &Points) -> Claim {
     match worst(points, "microseconds", slower) {
         Some((drift, place)) => claim
             .measured(format!("at most {}% ({place})", compact(100.0 * drift)), drift <= DRIFT)
-            .if_not("the machine may have been busy"),
+            .if_not("there is less to carry until the budget is used up for the first time, and the machine may have been busy"),
         None => claim,
     }
 }

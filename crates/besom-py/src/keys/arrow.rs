@@ -127,13 +127,19 @@ unsafe fn called<T>(
 struct Owned<T: Released>(std::mem::MaybeUninit<T>);
 
 trait Released {
-    /// Gives back what is held. `this` is alive.
+    /// Gives back what is held.
+    ///
+    /// # Safety
+    ///
+    /// `this` is alive, and holds nothing or what a stream put there.
+    // SAFETY: said above, for those who call it.
     unsafe fn release(this: *mut Self);
 }
 
 macro_rules! released {
     ($($structure:ident)*) => {$(
         impl Released for $structure {
+            // SAFETY: the trait says what callers owe.
             unsafe fn release(this: *mut Self) {
                 // SAFETY: it is alive; without the function it holds nothing.
                 unsafe { (*this).release.map(|release| release(this)) };
