@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// A builder was asked for a filter that cannot exist.
+/// No filter can have these parameters, or its memory could not be allocated.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -10,7 +10,7 @@ pub enum BuildError {
     #[error("a filter of capacity 0 holds no key; ask for at least 1")]
     ZeroCapacity,
     /// More keys than the hash bits can tell apart.
-    #[error("capacity {capacity} is beyond {max}, the most keys that this filter addresses at this rate")]
+    #[error("capacity {capacity} is too large; this filter can hold at most {max} keys at this rate")]
     CapacityTooLarge {
         /// What was asked for.
         capacity: usize,
@@ -18,9 +18,9 @@ pub enum BuildError {
         max: usize,
     },
     /// The rate is no probability, or one that this filter cannot meet.
-    #[error("false-positive rate {rate} cannot be met; choose one from {min:e} to {}", upper_end(*max))]
+    #[error("this filter cannot meet a false-positive rate of {rate}; choose one from {min:e} to {}", upper_end(*max))]
     RateOutOfRange {
-        /// What was asked for.
+        /// The rate that was asked for.
         rate: f64,
         /// The smallest rate that can be met.
         min: f64,
@@ -40,7 +40,7 @@ pub enum BuildError {
         max: f64,
     },
     /// Two parameters contradict each other.
-    #[error("{first} and {second} cannot both be given; leave one out")]
+    #[error("{first} and {second} exclude each other; leave one out")]
     Conflict {
         /// One of the builder's methods.
         first: &'static str,
@@ -56,10 +56,10 @@ pub enum BuildError {
         option: &'static str,
     },
     /// The parts of a filter must hash alike.
-    #[error("the shards of a filter must have one seed; build each with the seed that the others have")]
+    #[error("the shards of a filter must share one seed; build all of them with the same one")]
     SeedsDiffer,
     /// Allocation failed.
-    #[error("{bytes} bytes of memory could not be allocated; ask for a smaller capacity or a larger rate")]
+    #[error("cannot allocate {bytes} bytes of memory; ask for a smaller capacity or a larger rate")]
     OutOfMemory {
         /// How many bytes the filter would take.
         bytes: usize,
@@ -73,9 +73,7 @@ fn upper_end(max: f64) -> String {
 
 /// A filter had no room for another key. It is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error(
-    "there is no room for another key: {len} are stored in a filter built for {capacity}; build a larger one"
-)]
+#[error("the filter is full: it holds {len} keys and was built for {capacity}; build a larger one")]
 pub struct FullError {
     /// How many keys it holds.
     pub len: usize,
@@ -88,7 +86,7 @@ pub struct FullError {
 #[non_exhaustive]
 pub enum MergeError {
     /// Their hash functions differ, so that their fingerprints mean different keys.
-    #[error("filters of different seeds or hash functions cannot be merged; build both with one seed")]
+    #[error("filters with different seeds or hash functions cannot be merged; build both with the same ones")]
     HashMismatch,
     /// Their fingerprints are cut differently.
     #[error("the filters differ in {what}: {left} and {right}; build both with the same parameters")]
@@ -105,7 +103,7 @@ pub enum MergeError {
     Unsupported,
     /// The union does not fit.
     #[error(
-        "the union has {needed} keys, and the filter holds {capacity} at most; build both for that many keys"
+        "the union has {needed} keys, but the filter holds at most {capacity}; build both filters for {needed} keys"
     )]
     Full {
         /// How many keys the union has.
@@ -114,7 +112,7 @@ pub enum MergeError {
         capacity: usize,
     },
     /// The memory for the union is not available.
-    #[error("{bytes} bytes of memory could not be allocated for the union")]
+    #[error("cannot allocate {bytes} bytes of memory for the union")]
     OutOfMemory {
         /// How many bytes it would take.
         bytes: usize,
@@ -134,9 +132,9 @@ pub enum AdaptiveError<E> {
     Remote(#[source] E),
     /// The remote does not hold the keys that the filter stored there.
     #[error(
-        "the remote's keys at address {address} are not the filter's: it has {found} where the filter knows of \
-         {expected}, or others; a write is in doubt, or it is another filter's: settle these addresses, or rebuild the \
-         filter from the stored keys"
+        "the remote disagrees with the filter at address {address}: it has {found} keys where the filter has \
+         {expected}, or other keys; a write was interrupted, or the remote belongs to another filter; settle these \
+         addresses, or rebuild the filter from the stored keys"
     )]
     Inconsistent {
         /// The remote address that was read.
@@ -153,7 +151,7 @@ pub enum AdaptiveError<E> {
         what: &'static str,
     },
     /// The memory for a larger table is not available.
-    #[error("{bytes} bytes of memory could not be allocated")]
+    #[error("cannot allocate {bytes} bytes of memory")]
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,
@@ -161,7 +159,7 @@ pub enum AdaptiveError<E> {
 }
 
 impl<E> AdaptiveError<E> {
-    /// The answer where a remote failed and its error is not there to be told.
+    /// Stands for the error of a remote where that error cannot be passed on.
     pub(crate) const UNTOLD: Self = Self::Inconsistent { address: 0, expected: 0, found: 0 };
 
     /// The same error, with whatever `remote` makes of an error of the remote.

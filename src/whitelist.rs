@@ -58,7 +58,7 @@ pub enum WhitelistError {
     /// The bound of the builder is reached.
     #[error(
         "the whitelist is full: it holds {len} false positives of {bound}; \
-         build the filter with a larger bound or a lower rate, or take one that adapts with a remote"
+         build the filter with a larger bound or a lower rate, or use one that adapts with a remote"
     )]
     Full {
         /// How many false positives it holds.
@@ -67,7 +67,7 @@ pub enum WhitelistError {
         bound: usize,
     },
     /// The memory for a longer list is not available.
-    #[error("{bytes} bytes of memory for a longer whitelist could not be allocated")]
+    #[error("cannot allocate {bytes} bytes of memory for a longer whitelist")]
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,

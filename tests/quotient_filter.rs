@@ -273,7 +273,7 @@ fn merge_errors_name_the_filters_own_numbers() {
     let message = error.to_string();
     assert_eq!(
         message,
-        "the union has 500 keys, and the filter holds 400 at most; build both for that many keys"
+        "the union has 500 keys, but the filter holds at most 400; build both filters for 500 keys"
     );
     let mut left = fill(build(500, 500, 0.01), 0..300);
     left.merge(&fill(build(500, 500, 0.01), 300..500)).unwrap();

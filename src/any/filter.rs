@@ -230,11 +230,7 @@ impl<H: KeyHasher> Clone for AnyFilter<H> {
 
 impl<H: KeyHasher> fmt::Debug for AnyFilter<H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AnyFilter")
-            .field("kind", &self.object.kind())
-            .field("capacity", &self.capacity())
-            .field("stats", &self.stats())
-            .finish()
+        crate::filter::describe(&format!("AnyFilter<{}>", self.object.kind()), self, f)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error
 //! of a remote that does not come back, a file that is read as something else.
 use super::*;
+use crate::exact::ExactList;
 use crate::format::{Kind, Persist, ReadOptions, WriteOptions};
 use crate::testing::{Fault, Faults, Faulty};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Filter, Guard, MemoryDictionary, MemoryRemote, Merge,
-    MergeError, Sharded, SipHash, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BinFilter, BuildError, Filter, Guard, Insert, MemoryDictionary,
+    MemoryRemote, Merge, MergeError, Sharded, SipHash, Xxh3,
 };
 
 /// Every name that a filter can be built by.
@@ -215,5 +216,102 @@ fn many_keys_are_answered_as_one_by_one_whatever_their_lengths() {
             filter.contains_many(&keys, &mut answers);
             assert_eq!(answers, keys.iter().map(|key| filter.contains(key)).collect::<Vec<_>>(), "{name}");
         }
+    }
+}
+
+/// What `Debug` prints of filters for this many keys.
+struct Shown(Config);
+
+impl Visit<Xxh3> for Shown {
+    type Output = String;
+
+    fn plain<F: Configured<Hasher = Xxh3>>(self, _: Abilities<F>) -> String {
+        format!("{:?}", F::configured(&self.0).unwrap())
+    }
+
+    fn adaptive<F: Configured<Hasher = Xxh3>>(self, _: Abilities<F>) -> String {
+        format!("{:?}", F::configured(&self.0).unwrap())
+    }
+
+    fn list(self, _: Abilities<ExactList>) -> String {
+        let keys = self.0.capacity as u64;
+        format!("{:?}", ExactList::builder().seed(7_u64).build(0..keys, keys..2 * keys).unwrap())
+    }
+}
+
+#[test]
+fn debug_prints_parameters_and_figures_and_not_the_words_of_a_filter() {
+    let sharded = |capacity| {
+        let build = |capacity, seed| BinFilter::builder().capacity(capacity).seed(seed).build();
+        format!("{:?}", Sharded::build(1, capacity, build).unwrap())
+    };
+    for &kind in Kind::ALL {
+        let config = |capacity| Shown(Config::new(kind).capacity(capacity).seed(7_u64));
+        let [small, large] =
+            [500, 50_000].map(|keys| visit::<Xxh3, _>(kind, config(keys)).unwrap_or_else(|| sharded(keys)));
+        assert!(large.contains("50000"), "{kind} does not show its capacity: {large}");
+        assert!(large.len() < small.len() + 50 && large.len() < 400, "{kind} shows its words: {large}");
+    }
+    let any = format!("{:?}", build::<Xxh3>("extension"));
+    assert!(
+        any.starts_with("AnyFilter<extension> { len: 0, capacity: 300, false_positive_rate: 0.0"),
+        "{any}"
+    );
+}
+
+/// Inserts few keys many times more often than there is room for.
+struct Repeats(Config);
+
+const ROOM: usize = 64;
+
+impl Visit<Xxh3> for Repeats {
+    type Output = ();
+
+    fn plain<F: Configured<Hasher = Xxh3> + Insert>(self, _: Abilities<F>) {
+        let kind = F::KIND;
+        let mut filter = F::configured(&self.0).unwrap();
+        let sharded = Sharded::build(3, ROOM, |capacity, seed| {
+            F::configured(&self.0.clone().capacity(capacity).seed(seed))
+        });
+        let sharded = sharded.unwrap();
+        for repetition in 0..100 {
+            for key in 0..5_u64 {
+                let fresh = filter.insert_unique(&key).unwrap();
+                assert!(!fresh || repetition == 0, "{kind}");
+                assert!(!sharded.insert_unique(&key).unwrap() || repetition == 0, "{kind}");
+                // Those that count a key by the bits that it sets need no other word for it.
+                if matches!(kind, Kind::Bloom | Kind::BlockedBloom | Kind::Whitelist) {
+                    assert!(!filter.insert(&key).unwrap(), "{kind}");
+                }
+            }
+        }
+        assert!(filter.len() <= 5 && sharded.len() <= 5, "{kind}: {} {}", filter.len(), sharded.len());
+        assert!((0..5_u64).all(|key| filter.contains(&key) && sharded.contains(&key)), "{kind}");
+        (100..100 + ROOM as u64 - 5).for_each(|key| assert!(filter.insert_unique(&key).is_ok(), "{kind}"));
+    }
+
+    fn adaptive<F: Configured<Hasher = Xxh3> + Adaptive>(self, _: Abilities<F>) {
+        let (mut filter, mut remote) = (F::configured(&self.0).unwrap(), MemoryRemote::new());
+        for repetition in 0..100 {
+            for key in 0..5_u64 {
+                let fresh = filter.insert(&key, &mut remote).unwrap();
+                assert_eq!(fresh, repetition == 0, "{}", F::KIND);
+            }
+        }
+        assert_eq!((filter.len(), remote.len()), (5, 5), "{}", F::KIND);
+    }
+
+    /// Built from 1,000 lines with two different keys.
+    fn list(self, _: Abilities<ExactList>) {
+        let yes = std::iter::repeat_n([1_u64, 2], 500).flatten();
+        let list = ExactList::builder().seed(7_u64).build(yes, [3_u64]).unwrap();
+        assert_eq!(list.len(), 2);
+    }
+}
+
+#[test]
+fn keys_that_come_again_take_no_room() {
+    for &kind in Kind::ALL {
+        visit::<Xxh3, _>(kind, Repeats(Config::new(kind).capacity(ROOM).seed(7_u64)));
     }
 }

@@ -13,7 +13,7 @@ use crate::{
 use super::Config;
 
 /// A filter that can be built from a [`Config`].
-pub trait Configured: Persist + Clone + Send + Sync + 'static {
+pub trait Configured: Persist + Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Builds the filter. The kind and the hash function that the configuration names are not looked at.
     ///
     /// # Errors

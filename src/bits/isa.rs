@@ -47,7 +47,7 @@ pub enum IsaError {
         name: String,
     },
     /// This processor does not run it.
-    #[error("this processor does not run {wanted}; {best} is the best that it does")]
+    #[error("this processor cannot run {wanted}; the best it can run is {best}")]
     Unavailable {
         /// What was asked for.
         wanted: Isa,
@@ -55,7 +55,7 @@ pub enum IsaError {
         best: Isa,
     },
     /// Filters of this process may be using another version already.
-    #[error("this process uses {active} already; ask for {wanted} before the first filter is built")]
+    #[error("this process already uses {active}; choose {wanted} before you build the first filter")]
     Late {
         /// What was asked for.
         wanted: Isa,

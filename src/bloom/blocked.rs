@@ -41,6 +41,8 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] BlockedBloomFilter<H>);
 
+super::counted_by_bits!(BlockedBloomFilter);
+
 impl<H: KeyHasher> BlockedBloomFilter<H> {
     /// An empty filter of this size.
     pub(super) fn sized(capacity: usize, size: BlockedSize, hasher: H) -> Result<Self, BuildError> {
@@ -64,23 +66,6 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
         fresh
     }
 
-    /// Inserts a key that counts even if it is accepted already: for levels of a cascade, which count keys themselves.
-    pub(crate) fn insert_counted(&mut self, digest: Digest) -> Result<(), FullError> {
-        if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
-        }
-        let fresh = self.set(digest);
-        self.len += usize::from(!fresh);
-        Ok(())
-    }
-
-    /// A full filter takes what it accepts already: no bit changes.
-    #[cold]
-    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
-        let full = FullError { len: self.len, capacity: self.capacity };
-        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
-    }
-
     /// A key has a bit in every lane of its half line.
     fn verify_halves(&self) -> Result<(), InvariantError> {
         for (number, words) in self.words.chunks_exact(half::WORDS).enumerate() {
@@ -101,14 +86,6 @@ impl<H: KeyHasher> BlockedBloomFilter<H> {
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.probes.count()
-    }
-}
-
-/// Equal in parameters, hash function and bits. How many keys were counted depends on their order, and does not matter.
-impl<H: KeyHasher> PartialEq for BlockedBloomFilter<H> {
-    fn eq(&self, other: &Self) -> bool {
-        let parameters = |filter: &Self| (filter.probes, filter.capacity);
-        parameters(self) == parameters(other) && self.hasher == other.hasher && self.words == other.words
     }
 }
 
@@ -192,43 +169,5 @@ impl<H: KeyHasher> Filter for BlockedBloomFilter<H> {
             ensure!(alike, "line {line} has bits in half of its lanes only: {lanes:x?}");
         }
         Ok(())
-    }
-}
-
-impl<H: KeyHasher> Insert for BlockedBloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the
-    /// filter accepts already, because it was inserted before or by chance, counts for nothing.
-    #[inline(always)]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
-        if self.len >= self.capacity {
-            return self.insert_full(digest);
-        }
-        Ok(self.set(digest))
-    }
-
-    fn clear(&mut self) {
-        self.words.fill(0);
-        self.len = 0;
-    }
-}
-
-/// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
-/// one that was asked for. [`insert`](Insert::insert) refuses instead.
-impl<H: KeyHasher, K: Key> Extend<K> for BlockedBloomFilter<H> {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        crate::filter::extend(self, keys, |filter, digest| {
-            filter.set(digest);
-        });
-    }
-}
-
-/// A filter with exactly the capacity of the keys, a rate of 1/256 and a random seed. Like all collections of
-/// the standard library it aborts the program if the memory is not to be had; builders return an error.
-impl<K: Key> FromIterator<K> for BlockedBloomFilter {
-    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut filter = Self::with_capacity(keys.len().max(1)).unwrap_or_else(|_| super::out_of_memory());
-        filter.extend(keys);
-        filter
     }
 }

@@ -37,6 +37,8 @@ pub struct BloomFilter<H: KeyHasher = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] BloomFilter<H>);
 
+super::counted_by_bits!(BloomFilter);
+
 impl<H: KeyHasher> BloomFilter<H> {
     /// An empty filter of this size.
     pub(crate) fn sized(capacity: usize, size: BloomSize, hasher: H) -> Result<Self, BuildError> {
@@ -65,23 +67,6 @@ impl<H: KeyHasher> BloomFilter<H> {
         let fresh = unset != 0;
         self.len += usize::from(fresh);
         fresh
-    }
-
-    /// Inserts a key that counts even if it is accepted already: for levels of a cascade, which count keys themselves.
-    pub(crate) fn insert_counted(&mut self, digest: Digest) -> Result<(), FullError> {
-        if self.len >= self.capacity {
-            return Err(FullError { len: self.len, capacity: self.capacity });
-        }
-        let fresh = self.set(digest);
-        self.len += usize::from(!fresh);
-        Ok(())
-    }
-
-    /// A full filter takes what it accepts already: no bit changes.
-    #[cold]
-    fn insert_full(&self, digest: Digest) -> Result<bool, FullError> {
-        let full = FullError { len: self.len, capacity: self.capacity };
-        if self.contains_digest(digest) { Ok(false) } else { Err(full) }
     }
 
     /// The bits of the key with this digest.
@@ -139,14 +124,6 @@ impl Probes {
 
 /// How many bits a query reads before it looks at them.
 const GROUP: u32 = 2;
-
-/// Equal in parameters, hash function and bits. How many keys were counted depends on their order, and does not matter.
-impl<H: KeyHasher> PartialEq for BloomFilter<H> {
-    fn eq(&self, other: &Self) -> bool {
-        let parameters = |filter: &Self| (filter.probes, filter.capacity);
-        parameters(self) == parameters(other) && self.hasher == other.hasher && self.words == other.words
-    }
-}
 
 impl<H: KeyHasher> Filter for BloomFilter<H> {
     type Hasher = H;
@@ -222,43 +199,5 @@ impl<H: KeyHasher> Filter for BloomFilter<H> {
         let least = usize::from(self.len > 0);
         ensure!(ones >= least, "no bit set by {} keys", self.len);
         Ok(())
-    }
-}
-
-impl<H: KeyHasher> Insert for BloomFilter<H> {
-    /// Full at its capacity: with more keys, its false-positive rate would be higher than promised. A key that the
-    /// filter accepts already, because it was inserted before or by chance, counts for nothing.
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
-        if self.len >= self.capacity {
-            return self.insert_full(digest);
-        }
-        Ok(self.set(digest))
-    }
-
-    fn clear(&mut self) {
-        self.words.fill(0);
-        self.len = 0;
-    }
-}
-
-/// Inserts all keys, even beyond the capacity: none is lost, but the false-positive rate then rises above the
-/// one that was asked for. [`insert`](Insert::insert) refuses instead.
-impl<H: KeyHasher, K: Key> Extend<K> for BloomFilter<H> {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        for key in keys {
-            self.set(self.hasher.digest_key(&key));
-        }
-    }
-}
-
-/// A filter with exactly the capacity of the keys, a rate of 1/256 and a random seed. Like all collections of
-/// the standard library it aborts the program if the memory is not to be had; builders return an error.
-impl<K: Key> FromIterator<K> for BloomFilter {
-    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
-        let keys: Vec<K> = keys.into_iter().collect();
-        let mut filter = Self::with_capacity(keys.len().max(1)).unwrap_or_else(|_| super::out_of_memory());
-        filter.extend(keys);
-        filter
     }
 }

@@ -60,7 +60,7 @@ pub enum DeltaError {
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The new file is smaller than what it takes to turn the old one into it.
-    #[error("a delta would take {delta} bytes and the new file has {file}: hand out the file")]
+    #[error("a delta would take {delta} bytes, and the new file only {file}; send the file instead")]
     NotSmaller {
         /// Bytes of the delta, or as many as it would take at least.
         delta: usize,
@@ -68,15 +68,15 @@ pub enum DeltaError {
         file: usize,
     },
     /// The bytes are no delta, or one of a later version.
-    #[error("this is no delta that is known here; make it with besom diff")]
+    #[error("this is not a delta, or one of a newer besom; make one with besom diff")]
     NotADelta,
     /// The delta is damaged.
-    #[error("the delta is damaged: {0}; get it again")]
+    #[error("the delta is damaged: {0}; fetch it again")]
     Damaged(&'static str),
     /// The delta belongs to another file.
     #[error(
         "the delta belongs to another file: to the one with checksum {wanted:016x} and generation {wanted_generation}, not to \
-         {found:016x}, generation {found_generation}; apply deltas one by one, in the order of their making"
+         {found:016x}, generation {found_generation}; apply deltas one by one, in the order in which they were made"
     )]
     WrongBase {
         /// The checksum of the header that it belongs to, and the one that was found.

@@ -28,13 +28,13 @@ pub enum ExactListError<E = Infallible> {
     #[error(transparent)]
     Build(#[from] BuildError),
     /// A list was not the same when it was read again.
-    #[error("a list handed out other keys when it was read again; hand out the same ones every time")]
+    #[error("a list returned other keys the second time it was read; return the same keys every time")]
     Changed,
     /// The last equations contradict each other for every hash function that was tried.
-    #[error("the list cannot be built with this seed; choose another one")]
+    #[error("no list can be built with this seed; choose another one")]
     Unsolvable,
     /// A list could not be read.
-    #[error("the keys could not be read: {0}")]
+    #[error("cannot read the keys: {0}")]
     Lists(#[source] E),
 }
 

@@ -34,8 +34,8 @@ pub enum ExcludeError<E> {
     },
     /// Repairs undid one another for too long.
     #[error(
-        "after {passes} passes some keys are still accepted: the filter forgets repairs; take an extension filter, or a \
-         smaller false-positive rate"
+        "after {passes} passes the filter still accepts some keys, because it forgets repairs; use an extension filter, \
+         or a smaller false-positive rate"
     )]
     NoEnd {
         /// How often the list was gone through.

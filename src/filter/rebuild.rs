@@ -11,7 +11,7 @@ use crate::{Adaptive, AdaptiveError, BuildError, Change, Remote};
 #[non_exhaustive]
 pub enum RebuildError<E, R> {
     /// The stored keys could not be read.
-    #[error("the stored keys could not be read: {0}")]
+    #[error("cannot read the stored keys: {0}")]
     Keys(#[source] E),
     /// The remote failed, or the keys do not fit.
     #[error(transparent)]

@@ -13,16 +13,18 @@ use super::Kind;
 #[non_exhaustive]
 pub enum FormatError {
     /// The reader or the writer failed; its error is inside.
-    #[error("reading or writing failed: {0}")]
+    #[error("cannot read or write the filter: {0}")]
     Io(#[from] io::Error),
     /// The first bytes are not those of a filter.
-    #[error("this is no besom file: it begins with {found:02x?}")]
+    #[error("this is not a besom file: it begins with {found:02x?}")]
     NotBesom {
         /// What it begins with.
         found: [u8; 8],
     },
     /// Written by a later version of this crate.
-    #[error("format version {found} is newer than {supported}, the newest one known here; update besom")]
+    #[error(
+        "format version {found} is newer than {supported}, the newest that this besom reads; update besom"
+    )]
     NewerVersion {
         /// The file's version.
         found: u16,
@@ -30,13 +32,13 @@ pub enum FormatError {
         supported: u16,
     },
     /// A kind of filter that this version does not know.
-    #[error("the file holds a filter of kind {code}, which is not known here; update besom")]
+    #[error("this besom does not know filters of kind {code}; update besom")]
     UnknownKind {
         /// Its number.
         code: u16,
     },
     /// Another filter than the one that was asked for.
-    #[error("the file holds a filter of kind {found}, not {expected}; read it as what it is")]
+    #[error("the file holds a filter of kind {found}, not {expected}; load it as {found}")]
     WrongKind {
         /// What the file holds.
         found: Kind,
@@ -44,9 +46,7 @@ pub enum FormatError {
         expected: Kind,
     },
     /// Another hash function than that of the type that was asked for.
-    #[error(
-        "the file's keys were hashed with {found}, not {expected}; choose the filter's hash function to match"
-    )]
+    #[error("the file's keys are hashed with {found}, not {expected}; load it with that hash function")]
     WrongHash {
         /// What the file says.
         found: HashKind,
@@ -54,13 +54,17 @@ pub enum FormatError {
         expected: HashKind,
     },
     /// The seed was left out of the file, and not given either.
-    #[error("the seed was left out of this file; give it with ReadOptions::seed")]
+    #[error("this file does not contain its seed; pass it with ReadOptions::seed")]
     SeedMissing,
     /// The seed that was given is not the one that the filter was made with.
-    #[error("the seed is not the one that this filter was made with; its keys would not be found")]
+    #[error(
+        "this is not the seed that the filter was built with, so its keys would not be found; pass the right one"
+    )]
     SeedMismatch,
     /// The header is damaged.
-    #[error("the header is damaged: its checksum is {computed:016x} instead of {stored:016x}; take a backup")]
+    #[error(
+        "the header is damaged: its checksum is {computed:016x} instead of {stored:016x}; restore a backup"
+    )]
     HeaderDamaged {
         /// The checksum in the file.
         stored: u64,
@@ -69,7 +73,7 @@ pub enum FormatError {
     },
     /// The list of checksums is damaged.
     #[error(
-        "the list of checksums is damaged: its own is {computed:016x} instead of {stored:016x}; take a backup"
+        "the list of checksums is damaged: its own is {computed:016x} instead of {stored:016x}; restore a backup"
     )]
     ChecksumsDamaged {
         /// The checksum in the file.
@@ -80,7 +84,7 @@ pub enum FormatError {
     /// A part of the payload is damaged.
     #[error(
         "chunk {chunk}, at byte {offset}, is damaged: its checksum is {computed:016x} instead of {stored:016x}; \
-         take a backup, or build the filter anew from its keys"
+         restore a backup, or rebuild the filter from its keys"
     )]
     ChunkDamaged {
         /// Which chunk, from 0.
@@ -109,16 +113,18 @@ pub enum FormatError {
         expected: u64,
     },
     /// A number in the file that no filter has. Checksums agree, so this was written so: by a bug, or with intent.
-    #[error("{name} is {value} in this file, which no such filter has; build the filter anew from its keys")]
+    #[error(
+        "the file says that {name} is {value}, which no filter of this kind can have; rebuild the filter from its keys"
+    )]
     BadNumber {
         /// What the number means.
         name: &'static str,
         /// Its value.
         value: u64,
     },
-    /// The payload has not the length that the filter's measures ask for.
+    /// The length of the payload does not fit the filter's parameters.
     #[error(
-        "the filter's measures ask for {needed} bytes more where the payload has {left}; build it anew from its keys"
+        "the filter needs {needed} more bytes, but the payload has {left}; rebuild the filter from its keys"
     )]
     WrongLength {
         /// What is still to be read.
@@ -127,10 +133,10 @@ pub enum FormatError {
         left: u64,
     },
     /// What was read is not a sound filter. Checksums agree, so this was written so: by a bug, or with intent.
-    #[error("the file holds no sound filter: {0}; build it anew from its keys")]
+    #[error("the filter in the file is not sound: {0}; rebuild it from its keys")]
     Unsound(#[from] InvariantError),
     /// Allocation failed.
-    #[error("{bytes} bytes of memory could not be allocated; open the file on a map instead of reading it")]
+    #[error("cannot allocate {bytes} bytes of memory; map the file instead of loading it")]
     OutOfMemory {
         /// How many bytes were asked for.
         bytes: usize,

@@ -1,4 +1,4 @@
-//! What whoever writes or reads a filter may choose.
+//! What those who write or read a filter may choose.
 
 use crate::Seed;
 

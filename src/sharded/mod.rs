@@ -64,7 +64,6 @@ use shard::{Shard, Waiting};
 /// assert!((0..10_000_u64).all(|key| filter.contains(&key)));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug)]
 pub struct Sharded<F: Filter> {
     shards: Box<[Shard<F>]>,
     /// That of every shard.
@@ -72,6 +71,8 @@ pub struct Sharded<F: Filter> {
     /// Those who wait to change a shard.
     waiting: Waiting,
 }
+
+crate::filter::debug_by_figures!([F: Filter] Sharded<F>);
 
 /// How many keys each of so many shards must have room for, so that none of them is full before they have this many
 /// together: the mean and 6 standard deviations, and a few for small numbers.

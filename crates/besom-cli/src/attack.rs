@@ -23,10 +23,11 @@ Examples:
   besom attack
   besom attack --filters telescoping,broom --adversaries deletion-timing --games 50
 
-An adversary sees nothing but answers, and names a key at last; he wins if the filter accepts it although it is not stored. A filter
-with a sustained false-positive rate e loses no more than e of its games, whoever plays.
+An adversary sees only the answers of the filter. At the end it names a key that is not stored, and wins if the filter
+accepts that key. A filter with a sustained false-positive rate e loses at most a share e of its games, against any
+adversary.
 
-Exit codes: 0 fine, 2 usage error, 130 interrupted (what was played so far is shown).")]
+Exit codes: 0 success, 2 usage error, 130 interrupted (the results so far are shown).")]
 pub(crate) struct Attack {
     /// The filters, by name [default: all that adapt, and four that do not]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = filter)]
@@ -34,16 +35,16 @@ pub(crate) struct Attack {
     /// The adversaries, by name [default: all]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = adversary)]
     adversaries: Vec<&'static str>,
-    /// Games of each pair
+    /// How many games each adversary plays against each filter
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
     games: u32,
-    /// Keys that a filter holds
+    /// How many keys each filter holds
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = capacity)]
     keys: usize,
-    /// The false-positive rate that all filters are built for
+    /// The false-positive rate of all filters
     #[arg(long, value_name = "RATE", default_value_t = 1.0 / 64.0, value_parser = rate)]
     rate: f64,
-    /// Everything random follows from it
+    /// The seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Write JSON instead of a table

@@ -29,49 +29,49 @@ Examples:
   besom build revoked.txt --no valid.txt --rate 0.004 --updatable -o revoked.besom
   zcat names.gz | besom build - --filter blocked-bloom --json -o names.besom
 
-With --no, every key of KEYS is accepted and every key of the other list rejected, whoever asks. The file is as small as can be and
-does not change; a share of all other keys is accepted, which --rate bounds. With --updatable it is an adaptive filter,
-which can still learn and forget keys.
+With --no, the filter accepts every key of KEYS and rejects every key of the other list. It also accepts a share of
+all other keys, which --rate limits. The file is as small as possible and cannot change. With --updatable it is an
+adaptive filter instead, which can still learn and forget keys.
 
-Exit codes: 0 fine, 2 usage or input error. A file is written as a whole or not at all."))]
+Exit codes: 0 success, 2 usage or input error. An error leaves no partial file."))]
 pub(crate) struct Build {
     /// The keys, one a line; - is standard input. Plain, gzip or zstd
     #[arg(value_name = "KEYS")]
     keys: PathBuf,
-    /// The file to write, in the place of the one that may be there; - is standard output
+    /// The file to write or replace; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which filter [default: bins, with --no exact, with --updatable extension]; extension-bins and so on force the
-    /// table
+    /// The kind of filter [default: bins; with --no exact, with --updatable extension]. Names such as extension-bins
+    /// also choose the table
     #[arg(long, value_name = "KIND", value_parser = filter)]
     filter: Option<Wanted>,
     /// The false-positive rate: 1/1000, 0.1%, 2^-10 or 0.001 [default: 1/256, for exact lists and --updatable the one
-    /// that makes the file smallest]
+    /// with the smallest file]
     #[arg(long, value_name = "RATE", value_parser = crate::rate::rate)]
     rate: Option<f64>,
     /// Keys that must be rejected, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     no: Option<PathBuf>,
-    /// With --no: a filter that can be changed, several times as large
+    /// With --no: build a filter that can change later, several times as large
     #[arg(long, requires = "no", conflicts_with = "filter")]
     updatable: bool,
-    /// What the files look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default:
-    /// found out from name and first bytes]
+    /// The format of the files: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: by name
+    /// and first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
-    /// Room for this many keys, if more are to come by merging
+    /// Make room for this many keys, for a later merge
     #[arg(long, value_name = "N")]
     capacity: Option<usize>,
-    /// The seed of the hash function, decimal or after 0x hexadecimal [default: from the operating system]
+    /// The seed of the hash function, decimal or hexadecimal (0x...) [default: random]
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// Hash keys with SipHash, for those who may know the seed's file but shall not aim at the filter
+    /// Hash keys with SipHash: slower, but an attacker who sees digests cannot aim at the filter
     #[arg(long)]
     siphash: bool,
-    /// Leave the seed out of the file; it must be given to ask it
+    /// Leave the seed out of the file; every later command then needs --seed
     #[arg(long, requires = "seed")]
     without_seed: bool,
-    /// A number that belongs to you: which state of the data this is
+    /// A number of your choice that says which state of the data this is
     #[arg(long, value_name = "N", default_value_t = 0)]
     generation: u64,
     /// Write JSON instead of a sentence
@@ -95,7 +95,7 @@ impl From<Kind> for Wanted {
 fn filter(text: &str) -> Result<Wanted, String> {
     let config = text.parse().map_err(|error: besom::any::ConfigError| error.to_string())?;
     let name = Config::names().find(|name| *name == text);
-    name.map(|name| Wanted { name, config }).ok_or_else(|| "a name without options is wanted here".into())
+    name.map(|name| Wanted { name, config }).ok_or_else(|| "give the name alone, without options".into())
 }
 
 /// What came of it.

@@ -17,18 +17,19 @@ Examples:
   besom diff monday.besom tuesday.besom -o tuesday.delta
   besom apply monday.besom tuesday.delta -o tuesday.besom
 
-The delta turns the old file into the new one, or one with the same fingerprints, and belongs to that file alone. Additions to filters
-on bins take about 2 bytes each. Exact lists are built again as a whole, so the new file itself is smaller than any delta.
+The delta turns the old file into the new one, or into one with the same fingerprints. It fits no other file. A key
+that was added to a filter on bins takes about 2 bytes. An exact list changes as a whole, so the new file is always
+smaller than a delta.
 
-Exit codes: 0 fine, 1 the new file is smaller than a delta (none is written), 2 usage or input error.")]
+Exit codes: 0 success, 1 the new file is smaller than a delta (which is not written), 2 usage or input error.")]
 pub(crate) struct Diff {
-    /// The file that others have
+    /// The file that readers have
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The file that they are to have
+    /// The file that they need
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// The delta to write, in the place of the file that may be there
+    /// The delta to write; an old file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Write JSON instead of a sentence
@@ -92,7 +93,7 @@ impl Diff {
         } else {
             let [delta, file] = [delta, file].map(|bytes| thousands(bytes as u64));
             output::print(&format!(
-                "no delta: it would take {delta} bytes, and {} has {file}; hand out the file\n",
+                "no delta written: it would take {delta} bytes, and {} has only {file}; send the file instead\n",
                 self.new.display()
             ))?;
         }
@@ -107,9 +108,9 @@ Examples:
   besom apply monday.besom tuesday.delta -o tuesday.besom
   besom apply list.besom change.delta -o list.besom
 
-Exit codes: 0 fine, 2 usage or input error: the delta belongs to another file, or one of them is damaged. Nothing is written then.")]
+Exit codes: 0 success, 2 usage or input error, such as a delta that fits another file. An error leaves no partial file.")]
 pub(crate) struct Apply {
-    /// The file that the delta belongs to
+    /// The file that the delta was made for
     #[arg(value_name = "OLD")]
     old: PathBuf,
     /// The delta

@@ -49,7 +49,7 @@ pub(crate) enum Failure {
     #[error("standard output: {0}")]
     Output(io::Error),
     /// The store that filters are compared in front of.
-    #[error("the store in the temporary directory failed: {0}; make room there, or choose --store memory")]
+    #[error("the store in the temporary directory failed: {0}; free some space there, or use --store memory")]
     Store(String),
     /// A filter failed, or does not exist with these parameters.
     #[error("{filter}: {problem}")]
@@ -65,9 +65,9 @@ pub(crate) enum Failure {
 /// What is wrong with a filter file, in words of the command line.
 fn file_problem(error: &FormatError) -> String {
     match error {
-        FormatError::SeedMissing => "the seed was left out of this file; give it with --seed".into(),
+        FormatError::SeedMissing => "this file does not contain its seed; pass it with --seed".into(),
         FormatError::SeedMismatch => {
-            "--seed is not the one that this filter was made with; its keys would not be found".into()
+            "--seed is not the one that this filter was built with, so its keys would not be found; pass the right one".into()
         }
         error => error.to_string(),
     }

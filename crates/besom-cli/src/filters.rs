@@ -68,7 +68,7 @@ pub(crate) fn map(path: &Path) -> Outcome<(Region, Header)> {
     }
     // An empty file cannot be mapped.
     if there.len() == 0 {
-        return Err(Failure::Usage(format!("{}: this is no besom file: it is empty", path.display())));
+        return Err(Failure::Usage(format!("{}: this is not a besom file: it is empty", path.display())));
     }
     // SAFETY: files of filters are replaced as a whole and never changed in place, neither by `save` nor by this
     // program. Anyone who changes one in place while it is being asked has been told not to.

@@ -17,13 +17,13 @@ const STDIN: &str = "-";
 /// The formats of files of keys, for `--help`.
 const FORMATS: &str = "\
 Formats of files of keys:
-  lines         a key a line, of any bytes; blank lines are skipped. Unless the name says otherwise
-  csv:COLUMN    a column of a comma-separated table: its heading, or its number from 1 without headings (.csv)
+  lines         one key per line, of any bytes; skips blank lines. The default for all other names
+  csv:COLUMN    a column of a comma-separated table: its heading, or its number from 1 if there is no heading (.csv)
   tsv:COLUMN    the same with tabs (.tsv)
-  jsonl:FIELD   a field of a JSON object a line: texts and numbers (.jsonl, .ndjson)
+  jsonl:FIELD   a field of one JSON object per line: strings and numbers (.jsonl, .ndjson)
   arc, capture  disk traces of the ARC paper (.lis), packet captures
-A table with one column needs no name of it. Files may be compressed with gzip or zstd; a byte-order mark is no part of a
-key; UTF-16 and binary files are refused.";
+A table with a single column needs no COLUMN. Files may be compressed with gzip or zstd. A byte-order mark is not part
+of a key. UTF-16 and binary files are refused.";
 
 /// What stands below the help of a command that reads keys.
 pub(crate) fn with_formats(text: &str) -> String {
@@ -94,7 +94,7 @@ impl Input {
 
     /// There was nothing in it.
     pub(crate) fn empty(&self) -> Failure {
-        Failure::Usage(format!("{}: there is no key in it", self.name))
+        Failure::Usage(format!("{}: contains no keys", self.name))
     }
 }
 

@@ -18,15 +18,15 @@ Examples:
   besom inspect revoked.besom
   besom inspect revoked.besom --json
 
-Exit codes: 0 fine, 2 usage or input error.")]
+Exit codes: 0 success, 2 usage or input error.")]
 pub(crate) struct Inspect {
     /// The filter file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The seed, if it was left out of the file
+    /// The seed, if the file does not contain it
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// Keys that the measured rate is measured with
+    /// How many random keys to measure the rate with
     #[arg(long, value_name = "N", default_value_t = 1 << 20)]
     sample: u64,
     /// Write JSON
@@ -224,7 +224,7 @@ impl Report {
         lines.extend(self.parameters.iter().map(|&(name, value)| (name, value.to_string())));
         match &self.inside {
             Some(inside) => lines.extend(inside.lines()),
-            None => lines.push(("load, repairs and rate", "need the seed; give it with --seed".into())),
+            None => lines.push(("load, repairs and rate", "need the seed; pass it with --seed".into())),
         }
         let mut text: String = lines
             .iter()

@@ -36,7 +36,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Put every filter in front of a store, replay queries, and say which one saves most
+    /// Replay queries through every filter in front of a store, and say which one saves most reads
     Compare(compare::Compare),
     /// Build a filter file from keys; with known negatives, an exact list
     Build(build::Build),
@@ -44,9 +44,9 @@ enum Verb {
     Query(query::Query),
     /// Show what a filter file holds: kind, parameters, load, repairs, rate
     Inspect(inspect::Inspect),
-    /// Check that a filter file is as it was written, and sound
+    /// Check that a filter file is undamaged and sound
     Verify(query::Verify),
-    /// Merge filter files that were built alike
+    /// Merge filter files that were built with the same parameters
     Merge(rewrite::Merge),
     /// Rewrite a filter file: with or without its seed, another generation, the newest format
     Convert(rewrite::Convert),
@@ -54,7 +54,7 @@ enum Verb {
     Diff(delta::Diff),
     /// Turn a filter file into a later one
     Apply(delta::Apply),
-    /// Play every filter against every adversary, and show who sustains its rate
+    /// Attack every filter with every adversary, and show which ones keep their rate
     Attack(attack::Attack),
     /// Repeat the experiments of the papers behind the filters
     Reproduce(other::Experiments),

@@ -19,7 +19,7 @@ Examples:
   besom reproduce 004-remote --runs 1 --out target/lab
   besom reproduce list
 
-Exit codes: 0 fine, 1 something failed or was left undone, 2 usage or input error.")]
+Exit codes: 0 success, 1 an experiment failed or did not finish, 2 usage or input error.")]
 pub(crate) struct Experiments {
     #[command(flatten)]
     arguments: command::Reproduce,
@@ -50,7 +50,7 @@ Examples:
   besom completions bash
   besom completions zsh")]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
@@ -70,7 +70,7 @@ Examples:
   besom man
   besom man --out target/man")]
 pub(crate) struct Man {
-    /// Write a page for every command into this folder, instead of the first one to standard output
+    /// Write one page per command into this folder, instead of the main page to standard output
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

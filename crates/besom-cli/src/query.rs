@@ -21,11 +21,11 @@ Examples:
   besom query revoked.besom names.txt --only maybe
   echo example.org | besom query revoked.besom --quiet && echo maybe revoked
 
-Every key is answered with a line: `maybe` or `no`, a tab, the key; as soon as it came, if it came through a pipe. With --only, only
-the keys of one answer are shown, without it.
+Prints one line per key: `maybe` or `no`, a tab, the key. Keys from a pipe are answered as they arrive. With --only,
+prints only the keys with that answer, without the answer.
 
-Exit codes: 0 every key may be stored, 1 some key certainly is not, 2 usage or input error. With --quiet, --only or --invert those of
-grep: 0 if there is a key of the answer (maybe, unless the other one is chosen), 1 if there is none."))]
+Exit codes: 0 every key may be stored, 1 some key certainly is not, 2 usage or input error. With --quiet, --only or
+--invert as in grep: 0 if some key has the answer (maybe, unless you choose the other one), 1 if no key has it."))]
 pub(crate) struct Query {
     /// The filter file
     #[arg(value_name = "FILE")]
@@ -33,29 +33,29 @@ pub(crate) struct Query {
     /// The keys, one a line; - is standard input. Plain, gzip or zstd
     #[arg(value_name = "KEYS", default_value = "-")]
     keys: PathBuf,
-    /// Only say how many keys may be stored and how many certainly are not
+    /// Print only how many keys may be stored and how many certainly are not
     #[arg(long, conflicts_with = "quiet")]
     count: bool,
-    /// Say nothing; the exit code is the answer
+    /// Print nothing; the exit code is the answer
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
-    /// Show only the keys with this answer, and nothing but the keys
+    /// Print only the keys with this answer, without the answer
     #[arg(long, value_name = "ANSWER", conflicts_with = "count")]
     only: Option<Answer>,
-    /// Choose the keys that certainly are not stored; those that may be, with --only no
+    /// Choose the keys that certainly are not stored; with --only no, those that may be
     #[arg(long, short = 'v', conflicts_with = "count")]
     invert: bool,
-    /// Do not check the file before it is asked: it opens at once, however large. For files that nobody else writes
+    /// Open the file without checking it, which takes no time at any size. Only for files that nobody else writes
     #[arg(long)]
     trust: bool,
-    /// The seed, if it was left out of the file
+    /// The seed, if the file does not contain it
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// What the keys look like inside: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: found
-    /// out from name and first bytes]
+    /// The format of the keys: lines, csv:COLUMN, tsv:COLUMN, jsonl:FIELD and others, see below [default: by name and
+    /// first bytes]
     #[arg(long, value_name = "FORMAT")]
     keys_format: Option<Format>,
-    /// Write JSON: an object a key, or the counts. A key that is no UTF-8 is written as `key_hex`
+    /// Write JSON: one object per key, or the counts. A key that is not UTF-8 is written as `key_hex`
     #[arg(long)]
     json: bool,
 }
@@ -217,12 +217,12 @@ Examples:
   besom verify revoked.besom
   besom verify revoked.besom --json
 
-Exit codes: 0 sound, 1 damaged, 2 not a filter file at all, or it cannot be read.")]
+Exit codes: 0 sound, 1 damaged, 2 not a filter file, or not readable.")]
 pub(crate) struct Verify {
     /// The filter file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The seed, if it was left out of the file
+    /// The seed, if the file does not contain it
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
     /// Write JSON

@@ -21,10 +21,10 @@ Examples:
   besom build tuesday.txt --seed 7 --capacity 1000000 --filter bins -o tuesday.besom
   besom merge monday.besom tuesday.besom -o week.besom
 
-Filters of kind bins, quotient, bloom and blocked-bloom can be merged, if they were built with the same seed, rate and
-capacity. Adaptive filters cannot: the hash indexes behind them would have to be merged with them, which is the business of the store.
+Merges filters of kind bins, quotient, bloom and blocked-bloom that were built with the same seed, rate and capacity.
+Adaptive filters cannot be merged without the hash indexes behind them, which only their stores can merge.
 
-Exit codes: 0 fine, 2 usage or input error.")]
+Exit codes: 0 success, 2 usage or input error.")]
 pub(crate) struct Merge {
     /// The filter files
     #[arg(value_name = "FILE", required = true, num_args = 2..)]
@@ -32,10 +32,10 @@ pub(crate) struct Merge {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// The seed, if it was left out of the files
+    /// The seed, if the files do not contain it
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// A number that belongs to you [default: that of the first file]
+    /// A number of your choice [default: that of the first file]
     #[arg(long, value_name = "N")]
     generation: Option<u64>,
     /// Write JSON
@@ -102,8 +102,8 @@ impl Merge {
 fn refused(kind: Kind, path: &Path, error: &MergeError) -> Failure {
     Failure::Usage(match error {
         MergeError::Unsupported => format!(
-            "{}: filters of kind {kind} cannot be merged without their keys, nor with another kind; build one filter from all \
-             keys",
+            "{}: filters of kind {kind} cannot be merged without their keys, nor with another kind; build one filter \
+             from all keys",
             path.display()
         ),
         error => format!("{}: {error}", path.display()),
@@ -118,9 +118,9 @@ Examples:
   besom convert revoked.besom --without-seed -o public.besom
   besom convert public.besom --seed 7 --generation 12 -o private.besom
 
-The filter stays the same; what is written about it changes, and the format becomes the newest one.
+Keeps the filter, changes what the file says about it, and writes the newest format.
 
-Exit codes: 0 fine, 2 usage or input error.")]
+Exit codes: 0 success, 2 usage or input error.")]
 pub(crate) struct Convert {
     /// The filter file
     #[arg(value_name = "FILE")]
@@ -128,13 +128,13 @@ pub(crate) struct Convert {
     /// The file to write; it may be the same. - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Leave the seed out, so that those who get the file cannot aim at the filter; they need the seed to ask it
+    /// Leave the seed out, so that those who get the file cannot aim at the filter; queries then need --seed
     #[arg(long)]
     without_seed: bool,
-    /// The seed, if it was left out of the file
+    /// The seed, if the file does not contain it
     #[arg(long, value_name = "SEED", value_parser = filters::seed)]
     seed: Option<u128>,
-    /// A number that belongs to you [default: as it was]
+    /// A number of your choice [default: that of the file]
     #[arg(long, value_name = "N")]
     generation: Option<u64>,
     /// Write JSON
@@ -159,6 +159,6 @@ impl Convert {
     /// A seed that is nowhere else would be lost.
     fn tell_seed(&self, seed: Option<Seed>) -> Outcome<()> {
         let Some(seed) = seed.map(Seed::to_u128).or(self.seed) else { return Ok(()) };
-        output::say(&format!("the seed that was left out: {seed:#x}\n"), &self.output)
+        output::say(&format!("the seed, which the file does not contain: {seed:#x}\n"), &self.output)
     }
 }

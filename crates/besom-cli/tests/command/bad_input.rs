@@ -24,7 +24,7 @@ fn files_that_are_no_files_of_keys_are_refused() {
     };
     refused("missing", "missing: ");
     refused("folder", "directory");
-    refused("empty", "there is no key in it");
+    refused("empty", "contains no keys");
     refused("long", "line 2: longer than 1048576 bytes");
     refused("torn.gz", "torn.gz: ");
     refused("torn.zst", "torn.zst: ");
@@ -85,8 +85,8 @@ fn damaged_filter_files_are_refused_by_everything_that_reads_them() {
     all("flipped", "is damaged");
     all("cut", "cut off");
     all("stub", "cut off");
-    all("text", "no besom file");
-    all("nothing", "no besom file: it is empty");
+    all("text", "not a besom file");
+    all("nothing", "not a besom file: it is empty");
     all("gone", "gone: ");
     all(".", "directory");
     for (file, code) in

@@ -183,7 +183,7 @@ fn the_seed_is_left_out_and_put_back() {
     assert!(told.contains("0xc"), "{told}");
     folder
         .run(&["query", "public", "keys"])
-        .refused("the seed was left out of this file; give it with --seed");
+        .refused("this file does not contain its seed; pass it with --seed");
     folder.run(&["query", "public", "keys", "--seed", "13"]).refused("--seed is not the one");
     folder.run(&["query", "public", "keys", "--seed", "12", "--count"]).code(0);
     folder.run(&["verify", "public"]).refused("--seed");
@@ -212,7 +212,7 @@ fn deltas_lead_from_file_to_file() {
     assert_eq!(counts("new.besom"), counts("tuesday.besom"));
     folder.run(&["apply", "tuesday.besom", "delta", "-o", "wrong"]).refused("belongs to another file");
     assert!(!folder.path("wrong").exists());
-    folder.run(&["apply", "monday.besom", "monday.besom", "-o", "wrong"]).refused("no delta");
+    folder.run(&["apply", "monday.besom", "monday.besom", "-o", "wrong"]).refused("not a delta");
     // A list is built again as a whole.
     folder.lines("no", keys(50_000..90_000));
     for day in ["monday", "tuesday"] {

@@ -118,7 +118,7 @@ fn inspect_shows_what_needs_no_seed() {
     folder.run(&["build", "keys", "--seed", "7", "--without-seed", "--generation", "3", "-o", "f"]).code(0);
     let shown = folder.run(&["inspect", "f"]).code(0).out;
     assert!(shown.contains("1,000 of 1,000") && shown.contains("left out"), "{shown}");
-    assert!(shown.contains("need the seed; give it with --seed"), "{shown}");
+    assert!(shown.contains("need the seed; pass it with --seed"), "{shown}");
     let json = folder.run(&["inspect", "f", "--json"]).code(0).json();
     assert_eq!((&json["keys"], &json["generation"]), (&1000.into(), &3.into()));
     assert!(json["measured_rate"].is_null());
