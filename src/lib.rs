@@ -77,6 +77,7 @@ mod bins;
 mod bits;
 pub mod bloom;
 pub mod broom;
+pub mod builder;
 pub mod cascade;
 mod coding;
 pub mod cuckoo;
@@ -132,7 +133,7 @@ pub mod isa {
 }
 
 // The filters of the other modules, for the modules of the crate.
-pub(crate) use bloom::{BlockedBloomFilter, BloomFilter, BloomFilterBuilder};
+pub(crate) use bloom::{BlockedBloomFilter, BloomFilter};
 pub(crate) use cascade::{AdaptiveBloomFilter, Cascade};
 pub(crate) use cuckoo::{
     CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,

@@ -1,15 +1,14 @@
 //! A Bloom filter that remembers its false positives one by one.
 
-use std::marker::PhantomData;
-
 use thiserror::Error;
 
+use crate::builder::{Build, Builder, Options, built_by};
 use crate::digest_set::DigestSet;
 use crate::error::ensure;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, number};
 use crate::{
-    Adaptation, BloomFilter, BloomFilterBuilder, BuildError, Digest, Filter, FilterStats, FullError, Insert,
-    InvariantError, Key, KeyHasher, Seed, Xxh3,
+    Adaptation, BloomFilter, BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, Key,
+    KeyHasher, Xxh3,
 };
 
 /// A Bloom filter with an exact list of the false positives that it was told of. Needs no remote.
@@ -73,28 +72,6 @@ pub enum WhitelistError {
         /// How many bytes were asked for.
         bytes: usize,
     },
-}
-
-impl WhitelistFilter {
-    /// Returns a builder.
-    pub fn builder() -> WhitelistFilterBuilder {
-        WhitelistFilterBuilder {
-            capacity: 0,
-            rate: 1.0 / 256.0,
-            bound: None,
-            seed: None,
-            hasher: PhantomData,
-        }
-    }
-
-    /// Returns an empty filter for this many keys, with a false-positive rate of 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the memory is not available.
-    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
 }
 
 impl<H: KeyHasher> WhitelistFilter<H> {
@@ -289,7 +266,7 @@ fn default_bound(capacity: usize) -> usize {
     capacity.div_ceil(LOG_UNIVERSE).saturating_mul(LOG_LOG_UNIVERSE)
 }
 
-/// Builds a [`WhitelistFilter`].
+/// Builds a [`WhitelistFilter`], at rates before the first repair from 2⁻⁵⁰ to 1/2.
 ///
 /// ```
 /// use besom::whitelist::WhitelistFilter;
@@ -298,77 +275,44 @@ fn default_bound(capacity: usize) -> usize {
 /// assert_eq!(filter.whitelist_bound(), 50);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct WhitelistFilterBuilder<H = Xxh3> {
-    capacity: usize,
-    rate: f64,
+pub type WhitelistFilterBuilder<H = Xxh3> = Builder<WhitelistFilter<H>>;
+
+built_by!(WhitelistFilterBuilder, [] WhitelistFilter);
+
+/// What a whitelist filter can be asked for.
+#[derive(Debug, Clone, Default)]
+pub struct WhitelistOptions {
     bound: Option<usize>,
-    seed: Option<Seed>,
-    hasher: PhantomData<H>,
 }
 
-impl<H: KeyHasher> WhitelistFilterBuilder<H> {
-    /// Sets how many keys the filter holds at its false-positive rate. Must be given.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.capacity = keys;
-        self
+impl Options for WhitelistOptions {}
+
+impl<H: KeyHasher> Build for WhitelistFilter<H> {
+    type Options = WhitelistOptions;
+    type With<G: KeyHasher> = WhitelistFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let bloom = builder.bloom().build()?;
+        let bound = builder.options.bound.unwrap_or_else(|| default_bound(builder.capacity));
+        Ok(Self { bloom, whitelist: DigestSet::default(), bound, adaptations: 0 })
     }
 
-    /// The share of absent keys that the full filter accepts at first, from 2⁻⁵⁰ to 1/2. 1/256 by default.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
-        self
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        builder.bloom().size_in_bits()
     }
+}
 
-    /// How many false positives the filter may remember.
+impl<H: KeyHasher> Builder<WhitelistFilter<H>> {
+    /// Sets how many false positives the filter may remember.
     ///
     /// By default log log u / log u of the capacity, u = 2¹²⁸ being the number of possible digests: 7/128. At the
     /// default rate of 1/256 that many are found by fourteen different queries per stored key.
     pub fn whitelist_bound(mut self, false_positives: usize) -> Self {
-        self.bound = Some(false_positives);
+        self.options.bound = Some(false_positives);
         self
     }
 
-    /// Makes the hash function, and so the filter, repeatable. From the operating system by default.
-    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-        self.seed = Some(seed.into());
-        self
-    }
-
-    /// Hashes keys with another function than [`Xxh3`].
-    pub fn hasher<G: KeyHasher>(self) -> WhitelistFilterBuilder<G> {
-        let Self { capacity, rate, bound, seed, .. } = self;
-        WhitelistFilterBuilder { capacity, rate, bound, seed, hasher: PhantomData }
-    }
-
-    fn bloom(&self) -> BloomFilterBuilder<H> {
-        let builder = BloomFilter::builder().capacity(self.capacity).false_positive_rate(self.rate);
-        self.seed.into_iter().fold(builder.hasher(), BloomFilterBuilder::seed)
-    }
-
-    /// Returns the memory that the filter will take before the first repair, in bits:
-    /// [`FilterStats::bits`](crate::FilterStats::bits).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the rate out of range.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        self.bloom().size_in_bits()
-    }
-
-    /// Builds the empty filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory is not available.
-    pub fn build(self) -> Result<WhitelistFilter<H>, BuildError> {
-        let bound = self.bound.unwrap_or_else(|| default_bound(self.capacity));
-        Ok(WhitelistFilter {
-            bloom: self.bloom().build()?,
-            whitelist: DigestSet::default(),
-            bound,
-            adaptations: 0,
-        })
+    fn bloom(&self) -> Builder<BloomFilter<H>> {
+        Builder { capacity: self.capacity, rate: self.rate, seed: self.seed, ..Builder::new() }
     }
 }

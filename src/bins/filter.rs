@@ -7,7 +7,7 @@ use crate::{
 };
 
 use super::ahead::{Ahead, Doubts};
-use super::builder::{BinFilterBuilder, capacity_of};
+use super::builder::capacity_of;
 use super::bulk::fill_parts;
 use super::next::Refused;
 use super::table::{Place, STEP, Table};
@@ -54,22 +54,6 @@ pub struct BinFilter<H = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] BinFilter<H>);
-
-impl BinFilter<Xxh3> {
-    /// Asks for a filter; see [`BinFilterBuilder`].
-    pub fn builder() -> BinFilterBuilder<Xxh3> {
-        BinFilterBuilder::new()
-    }
-
-    /// A filter for so many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`](crate::BuildError) for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, crate::BuildError> {
-        Self::builder().capacity(keys).build()
-    }
-}
 
 impl<H: KeyHasher> BinFilter<H> {
     pub(super) fn from_parts(table: Table, hasher: H, capacity: usize, load: f64, doublings: u32) -> Self {

@@ -1,6 +1,5 @@
 //! The Bloom filter that keeps all bits of a key in one cache line.
 
-use super::builder::BlockedBloomFilterBuilder;
 use super::half;
 use super::line::{self, LANES, Probes};
 use super::plain::count_ones;
@@ -41,22 +40,6 @@ pub struct BlockedBloomFilter<H: KeyHasher = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] BlockedBloomFilter<H>);
-
-impl BlockedBloomFilter {
-    /// Starts building a filter.
-    pub fn builder() -> BlockedBloomFilterBuilder {
-        BlockedBloomFilterBuilder::new()
-    }
-
-    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
-    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
-}
 
 impl<H: KeyHasher> BlockedBloomFilter<H> {
     /// An empty filter of this size.

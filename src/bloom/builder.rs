@@ -1,154 +1,71 @@
 //! The builders of the two plain Bloom filters.
 
-use std::marker::PhantomData;
-
 use super::{BlockedBloomFilter, BloomFilter, size};
-use crate::{BuildError, KeyHasher, Seed, Xxh3};
+use crate::builder::{Build, Builder, built_by};
+use crate::{BuildError, KeyHasher, Xxh3};
 
-/// What either builder is asked for.
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    capacity: usize,
-    rate: f64,
-    seed: Option<Seed>,
-}
+/// Builds a [`BloomFilter`], at rates from 2⁻⁵⁰ to 1/2.
+///
+/// ```
+/// use besom::bloom::BloomFilter;
+/// use besom::{Filter, SipHash};
+///
+/// let builder = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).hasher::<SipHash>();
+/// let bits = builder.size_in_bits()?;
+/// assert_eq!(builder.build()?.stats().bits, bits);
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+pub type BloomFilterBuilder<H = Xxh3> = Builder<BloomFilter<H>>;
 
-impl Request {
-    const NEW: Self = Self { capacity: 0, rate: 1.0 / 256.0, seed: None };
+built_by!(BloomFilterBuilder, [] BloomFilter);
 
-    /// Capacity and rate, if they make sense.
-    fn checked(&self) -> Result<(usize, f64), BuildError> {
-        if self.capacity == 0 {
-            return Err(BuildError::ZeroCapacity);
-        }
-        Ok((self.capacity, size::check_rate(self.rate)?))
+impl<H: KeyHasher> Build for BloomFilter<H> {
+    type Options = ();
+    type With<G: KeyHasher> = BloomFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let (capacity, rate) = checked(builder)?;
+        let size = size::BloomSize::fastest(capacity as f64, rate, 1.0);
+        Self::sized(capacity, size, builder.hash_function())
     }
 
-    fn hasher<H: KeyHasher>(&self) -> H {
-        H::with_seed(self.seed.unwrap_or_else(Seed::random))
-    }
-}
-
-/// A builder with the setters that both filters have.
-macro_rules! builder {
-    ($(#[$doc:meta])* $builder:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone)]
-        #[must_use = "a builder does nothing until build is called"]
-        pub struct $builder<H = Xxh3> {
-            request: Request,
-            hasher: PhantomData<H>,
-        }
-
-        impl $builder {
-            pub(super) fn new() -> Self {
-                Self { request: Request::NEW, hasher: PhantomData }
-            }
-        }
-
-        impl<H: KeyHasher> $builder<H> {
-            /// How many keys the filter shall hold at its false-positive rate. Must be given.
-            pub fn capacity(mut self, keys: usize) -> Self {
-                self.request.capacity = keys;
-                self
-            }
-
-            /// The share of absent keys that the full filter accepts, from 2⁻⁵⁰ to 1/2. 1/256 by default.
-            pub fn false_positive_rate(mut self, rate: f64) -> Self {
-                self.request.rate = rate;
-                self
-            }
-
-            /// Makes the hash function, and so the filter, repeatable. From the operating system by default.
-            pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-                self.request.seed = Some(seed.into());
-                self
-            }
-
-            /// Hashes keys with another function than [`Xxh3`].
-            pub fn hasher<G: KeyHasher>(self) -> $builder<G> {
-                $builder { request: self.request, hasher: PhantomData }
-            }
-        }
-    };
-}
-
-builder! {
-    /// Builds a [`BloomFilter`].
-    ///
-    /// ```
-    /// use besom::bloom::BloomFilter;
-    /// use besom::{Filter, SipHash};
-    ///
-    /// let builder = BloomFilter::builder().capacity(1000).false_positive_rate(0.01).hasher::<SipHash>();
-    /// let bits = builder.size_in_bits()?;
-    /// assert_eq!(builder.build()?.stats().bits, bits);
-    /// # Ok::<(), besom::BuildError>(())
-    /// ```
-    BloomFilterBuilder
-}
-
-impl<H: KeyHasher> BloomFilterBuilder<H> {
-    fn size(&self) -> Result<size::BloomSize, BuildError> {
-        let (capacity, rate) = self.request.checked()?;
-        Ok(size::BloomSize::fastest(capacity as f64, rate, 1.0))
-    }
-
-    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the rate out of range.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        Ok(self.size()?.memory())
-    }
-
-    /// The empty filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
-    pub fn build(self) -> Result<BloomFilter<H>, BuildError> {
-        BloomFilter::sized(self.request.capacity, self.size()?, self.request.hasher())
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        let (capacity, rate) = checked(builder)?;
+        Ok(size::BloomSize::fastest(capacity as f64, rate, 1.0).memory())
     }
 }
 
-builder! {
-    /// Builds a [`BlockedBloomFilter`].
-    ///
-    /// ```
-    /// use besom::bloom::BlockedBloomFilter;
-    /// use besom::Filter;
-    ///
-    /// let builder = BlockedBloomFilter::builder().capacity(1000).seed(7_u64);
-    /// let bits = builder.size_in_bits()?;
-    /// assert_eq!(builder.build()?.stats().bits, bits);
-    /// # Ok::<(), besom::BuildError>(())
-    /// ```
-    BlockedBloomFilterBuilder
+/// Builds a [`BlockedBloomFilter`], at rates from 2⁻⁵⁰ to 1/2.
+///
+/// ```
+/// use besom::bloom::BlockedBloomFilter;
+/// use besom::Filter;
+///
+/// let builder = BlockedBloomFilter::builder().capacity(1000).seed(7_u64);
+/// let bits = builder.size_in_bits()?;
+/// assert_eq!(builder.build()?.stats().bits, bits);
+/// # Ok::<(), besom::BuildError>(())
+/// ```
+pub type BlockedBloomFilterBuilder<H = Xxh3> = Builder<BlockedBloomFilter<H>>;
+
+built_by!(BlockedBloomFilterBuilder, [] BlockedBloomFilter);
+
+impl<H: KeyHasher> Build for BlockedBloomFilter<H> {
+    type Options = ();
+    type With<G: KeyHasher> = BlockedBloomFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let (capacity, rate) = checked(builder)?;
+        Self::sized(capacity, size::BlockedSize::fastest(capacity, rate), builder.hash_function())
+    }
+
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        let (capacity, rate) = checked(builder)?;
+        Ok(size::BlockedSize::fastest(capacity, rate).memory())
+    }
 }
 
-impl<H: KeyHasher> BlockedBloomFilterBuilder<H> {
-    fn size(&self) -> Result<size::BlockedSize, BuildError> {
-        let (capacity, rate) = self.request.checked()?;
-        Ok(size::BlockedSize::fastest(capacity, rate))
-    }
-
-    /// The memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the rate out of range.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        Ok(self.size()?.memory())
-    }
-
-    /// The empty filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0, the rate out of range, or the memory not to be had.
-    pub fn build(self) -> Result<BlockedBloomFilter<H>, BuildError> {
-        BlockedBloomFilter::sized(self.request.capacity, self.size()?, self.request.hasher())
-    }
+/// Capacity and rate, if a Bloom filter can have them.
+fn checked<F: Build>(builder: &Builder<F>) -> Result<(usize, f64), BuildError> {
+    Ok((builder.checked_capacity()?, size::check_rate(builder.rate())?))
 }

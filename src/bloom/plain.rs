@@ -1,6 +1,5 @@
 //! The classic Bloom filter.
 
-use super::builder::BloomFilterBuilder;
 use super::size::BloomSize;
 use crate::bits::AlignedWords;
 use crate::error::ensure;
@@ -37,22 +36,6 @@ pub struct BloomFilter<H: KeyHasher = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] BloomFilter<H>);
-
-impl BloomFilter {
-    /// Starts building a filter.
-    pub fn builder() -> BloomFilterBuilder {
-        BloomFilterBuilder::new()
-    }
-
-    /// An empty filter for so many keys, with a false-positive rate of 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the memory not to be had.
-    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
-}
 
 impl<H: KeyHasher> BloomFilter<H> {
     /// An empty filter of this size.

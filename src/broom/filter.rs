@@ -10,7 +10,6 @@ use crate::{
     Table, Xxh3,
 };
 
-use super::builder::BroomFilterBuilder;
 use super::core::Core;
 use super::on_bins::BroomBins;
 use super::on_quotients::BroomQuotients;
@@ -23,7 +22,7 @@ use super::persist;
 /// before, as long as each false positive is reported to [`adapt`](Adaptive::adapt); [`Guard`](crate::Guard) does
 /// that. `docs/threat-model.md` says exactly what is promised to whom, and how it is known. No repair is ever forgotten
 /// before the hash function that it was made under is given up, and none at all within the
-/// [budget](BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
+/// [budget](super::BroomFilterBuilder::adaptivity_budget) of adaptivity bits. Below its capacity the filter refuses no key.
 /// See the [module](crate::broom) for how it works.
 ///
 /// **Which hash.** The promise is about a hash that looks random to the adversary. [`SipHash`](crate::SipHash) is
@@ -45,7 +44,7 @@ use super::persist;
 ///
 /// It is built on one of two [tables](crate::Table). What it promises is the same on both, but for speed and space. The
 /// builder chooses [bins](Table::Bins) for 10,000 keys or more at rates from 1/80 to 2^-16, and quotient tables
-/// otherwise, unless [told](BroomFilterBuilder::table).
+/// otherwise, unless [told](super::BroomFilterBuilder::table).
 ///
 /// Space at the default rate of 1/256, load 0.90 and default budget: at most 13.2 bits per key when filled, and at most
 /// 14.5 under endless churn with repairs, for 20,000 keys or more (`broom::tests::churn` asserts both).
@@ -115,22 +114,6 @@ pub struct BroomLevels {
     pub frontier: f64,
     /// Whether remainders are large: cut into signature and rest.
     pub large_remainders: bool,
-}
-
-impl BroomFilter<Xxh3> {
-    /// Asks for a filter; see [`BroomFilterBuilder`].
-    pub fn builder() -> BroomFilterBuilder<Xxh3> {
-        BroomFilterBuilder::new()
-    }
-
-    /// A filter for so many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(keys).build()
-    }
 }
 
 impl<H: KeyHasher> BroomFilter<H> {

@@ -2,7 +2,6 @@
 
 use std::ops::RangeInclusive;
 
-use super::builder::CascadeBuilder;
 use super::ledger::Ledger;
 use super::level::{LevelFilter, LevelStats};
 use super::levels::Levels;
@@ -57,22 +56,6 @@ pub struct Cascade<F, H = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([F: LevelFilter, H: KeyHasher] Cascade<F, H>);
-
-impl<F: LevelFilter> Cascade<F> {
-    /// Returns a builder.
-    pub fn builder() -> CascadeBuilder<F> {
-        CascadeBuilder::new()
-    }
-
-    /// Returns an empty filter for this many keys, with a false-positive rate of 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if the capacity is 0 or the memory is not available.
-    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
-}
 
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     pub(super) fn new(sizes: Sizes, capacity: usize, hasher: H) -> Result<Self, BuildError> {

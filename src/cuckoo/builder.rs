@@ -1,18 +1,18 @@
 //! How a filter of the family is asked for.
 
-use std::marker::PhantomData;
-
-use crate::{BuildError, KeyHasher, Seed, Xxh3};
+use crate::builder::{Build, Builder, Options, Slotted, built_by, in_range};
+use crate::{BuildError, KeyHasher, Xxh3};
 
 use super::layout::{CuckooLayout, false_positive_rate};
 use super::table::SlotTable;
 use super::variant::{PartialKey, Variant};
 use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 
-/// Builds a filter of the cuckoo family.
+/// Builds an adaptive filter of the cuckoo family, or the plain one that has a remote.
 ///
-/// Only the capacity must be given. The size of a slot follows from the false-positive rate (1/256 unless
-/// chosen), or from the memory per key, or is given itself; these three exclude each other.
+/// The size of a slot follows from the [false-positive rate](Builder::false_positive_rate), or from the [memory per
+/// key](Builder::bits_per_key), or is [given](Builder::slot_bits) itself; these three exclude each other. The
+/// [load](Builder::max_load) is 0.95 unless given, or less for shapes that cannot reach it.
 ///
 /// ```
 /// use besom::cuckoo::CuckooFilter;
@@ -25,204 +25,144 @@ use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
 /// assert_eq!(filter.stats().bits, bits);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct CuckooFilterBuilder<V: Variant, H: KeyHasher = Xxh3> {
-    capacity: usize,
-    shape: (usize, usize),
-    size: Size,
-    /// The name of the method that set `size`, and of another one that tried to.
-    size_given: Option<&'static str>,
-    conflict: Option<&'static str>,
-    max_load: Option<f64>,
-    seed: Option<Seed>,
-    target: PhantomData<(V, H)>,
+pub type CuckooFilterBuilder<V, H = Xxh3> = Builder<AdaptiveCuckooFilter<V, H>>;
+
+built_by!(CuckooFilterBuilder, [V: AdaptiveVariant] AdaptiveCuckooFilter<V>);
+
+/// Builds a [`PartialKeyCuckooFilter`]; see [`CuckooFilterBuilder`].
+pub type PartialKeyCuckooFilterBuilder<H = Xxh3> = Builder<PartialKeyCuckooFilter<H>>;
+
+built_by!(PartialKeyCuckooFilterBuilder, [] PartialKeyCuckooFilter);
+
+/// What a filter of the family can be asked for.
+#[derive(Debug, Clone, Default)]
+pub struct CuckooOptions {
+    shape: Option<(usize, usize)>,
+    bits_per_key: Option<f64>,
+    slot_bits: Option<u32>,
 }
 
-/// What the size of a slot follows from.
-#[derive(Debug, Clone, Copy)]
-enum Size {
-    Rate(f64),
-    BitsPerKey(f64),
-    Slot(u32),
-}
+impl Options for CuckooOptions {}
 
 /// Fingerprints, without selectors, have this many bits.
 pub(super) const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
-impl<V: Variant> CuckooFilterBuilder<V> {
-    pub(super) fn new() -> Self {
-        Self {
-            capacity: 0,
-            shape: V::SHAPE,
-            size: Size::Rate(1.0 / 256.0),
-            size_given: None,
-            conflict: None,
-            max_load: None,
-            seed: None,
-            target: PhantomData,
-        }
+impl<V: AdaptiveVariant, H: KeyHasher> Slotted for AdaptiveCuckooFilter<V, H> {}
+
+impl<H: KeyHasher> Slotted for PartialKeyCuckooFilter<H> {}
+
+impl<V: AdaptiveVariant, H: KeyHasher> Build for AdaptiveCuckooFilter<V, H> {
+    type Options = CuckooOptions;
+    type With<G: KeyHasher> = AdaptiveCuckooFilter<V, G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let table = SlotTable::new(builder.layout::<V>()?)?;
+        Ok(Self::from_parts(table, builder.hash_function(), builder.capacity))
+    }
+
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        builder.size::<V>()
     }
 }
 
-impl<V: Variant, H: KeyHasher> CuckooFilterBuilder<V, H> {
-    /// How many keys the filter is for. Any number from 1.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.capacity = keys;
+impl<H: KeyHasher> Build for PartialKeyCuckooFilter<H> {
+    type Options = CuckooOptions;
+    type With<G: KeyHasher> = PartialKeyCuckooFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let table = SlotTable::new(builder.layout::<PartialKey>()?)?;
+        Ok(Self::from_parts(table, builder.hash_function(), builder.capacity))
+    }
+
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        builder.size::<PartialKey>()
+    }
+}
+
+impl<F: Build<Options = CuckooOptions>> Builder<F> {
+    /// Sets the most memory that the full filter may take, in bits per key.
+    pub fn bits_per_key(mut self, bits: f64) -> Self {
+        self.options.bits_per_key = Some(bits);
         self
     }
 
-    /// The most false positives per query that the full filter may have before any repair.
-    pub fn false_positive_rate(self, rate: f64) -> Self {
-        self.size("false_positive_rate", Size::Rate(rate))
-    }
-
-    /// The most memory that the full filter may take, in bits per key.
-    pub fn bits_per_key(self, bits: f64) -> Self {
-        self.size("bits_per_key", Size::BitsPerKey(bits))
-    }
-
-    /// Bits of one slot: the fingerprint's, from 2 to 32, and the selector's where the variant has one.
-    pub fn slot_bits(self, bits: u32) -> Self {
-        self.size("slot_bits", Size::Slot(bits))
-    }
-
-    fn size(mut self, method: &'static str, size: Size) -> Self {
-        match self.size_given {
-            Some(given) if given != method => self.conflict = Some(method),
-            _ => (self.size, self.size_given) = (size, Some(method)),
-        }
+    /// Sets the bits of one slot: the fingerprint's, from 2 to 32, and the selector's where the variant has one.
+    pub fn slot_bits(mut self, bits: u32) -> Self {
+        self.options.slot_bits = Some(bits);
         self
     }
 
-    /// The share of the slots in use when the filter is full: 0.95 unless chosen, or less for shapes that
-    /// cannot reach it.
-    pub fn max_load(mut self, load: f64) -> Self {
-        self.max_load = Some(load);
-        self
-    }
-
-    /// k tables of bins of b slots, each from 1 (k from 2, and b from 2 in a swapping filter) to 8.
+    /// Chooses k tables of bins of b slots, each from 1 (k from 2, and b from 2 in a swapping filter) to 8.
     ///
     /// A query looks at k bins, that is k places of memory, and at k·b slots; each of these is a chance for a
     /// false positive. More of either lets the table be filled further.
     pub fn shape(mut self, tables: usize, slots_per_bin: usize) -> Self {
-        self.shape = (tables, slots_per_bin);
+        self.options.shape = Some((tables, slots_per_bin));
         self
     }
 
-    /// Four tables of single slots: the fewest false positives for its size.
+    /// Chooses four tables of single slots: the fewest false positives for its size.
     pub fn four_by_one(self) -> Self {
         self.shape(4, 1)
     }
 
-    /// Two tables of bins of four slots: the fewest places of memory to read.
+    /// Chooses two tables of bins of four slots: the fewest places of memory to read.
     pub fn two_by_four(self) -> Self {
         self.shape(2, 4)
     }
 
-    /// Sets the secret of the hash function; random unless given.
-    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-        self.seed = Some(seed.into());
-        self
-    }
-
-    /// Uses another hash function, such as [`SipHash`](crate::SipHash).
-    pub fn hasher<G: KeyHasher>(self) -> CuckooFilterBuilder<V, G> {
-        CuckooFilterBuilder {
-            capacity: self.capacity,
-            shape: self.shape,
-            size: self.size,
-            size_given: self.size_given,
-            conflict: self.conflict,
-            max_load: self.max_load,
-            seed: self.seed,
-            target: PhantomData,
-        }
-    }
-
-    /// Returns the memory that the filter is going to take, in bits: what
-    /// [`FilterStats::bits`](crate::FilterStats::bits) says of it.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        let bytes = SlotTable::<V>::bytes(&self.layout()?);
+    fn size<V: Variant>(&self) -> Result<usize, BuildError> {
+        let bytes = SlotTable::<V>::bytes(&self.layout::<V>()?);
         bytes.checked_mul(8).ok_or(BuildError::OutOfMemory { bytes })
     }
 
-    fn parts(&self) -> Result<(SlotTable<V>, H, usize), BuildError> {
-        let table = SlotTable::new(self.layout()?)?;
-        Ok((table, H::with_seed(self.seed.unwrap_or_else(Seed::random)), self.capacity))
-    }
-
-    fn layout(&self) -> Result<CuckooLayout, BuildError> {
-        if let (Some(first), Some(second)) = (self.size_given, self.conflict) {
+    fn layout<V: Variant>(&self) -> Result<CuckooLayout, BuildError> {
+        let CuckooOptions { shape, bits_per_key, slot_bits } = self.options;
+        let sizes = [
+            self.rate.map(|_| "false_positive_rate"),
+            slot_bits.map(|_| "slot_bits"),
+            bits_per_key.map(|_| "bits_per_key"),
+        ];
+        let mut given = sizes.into_iter().flatten();
+        if let (Some(first), Some(second)) = (given.next(), given.next()) {
             return Err(BuildError::Conflict { first, second });
         }
-        if self.capacity == 0 {
-            return Err(BuildError::ZeroCapacity);
-        }
-        let (tables, bin_slots) = self.shape;
+        let capacity = self.checked_capacity()?;
+        let shape @ (tables, bin_slots) = shape.unwrap_or(V::SHAPE);
         in_range("shape: tables", tables as f64, 2.0, CuckooLayout::MAX_TABLES as f64)?;
         in_range("shape: slots_per_bin", bin_slots as f64, V::MIN_BIN as f64, CuckooLayout::MAX_BIN as f64)?;
         let highest = CuckooLayout::highest_load(tables, bin_slots);
-        let load = self.max_load.unwrap_or(highest.min(0.95));
+        let load = self.load.unwrap_or(highest.min(0.95));
         in_range("max_load", load, 0.01, highest)?;
-        let mut layout = CuckooLayout::new(self.shape, self.capacity, load, 0)?;
-        layout.width = self.fingerprint_bits(&layout)? + V::SELECTOR_BITS;
+        let mut layout = CuckooLayout::new(shape, capacity, load, 0)?;
+        layout.width = self.fingerprint_bits::<V>(&layout, shape)? + V::SELECTOR_BITS;
         Ok(layout)
     }
 
-    fn fingerprint_bits(&self, layout: &CuckooLayout) -> Result<u32, BuildError> {
+    fn fingerprint_bits<V: Variant>(
+        &self,
+        layout: &CuckooLayout,
+        shape: (usize, usize),
+    ) -> Result<u32, BuildError> {
         let (least, most) = (least_fingerprint::<V>(layout), *FINGERPRINT_BITS.end());
         let load = self.capacity as f64 / layout.slots() as f64;
-        match self.size {
-            Size::Rate(rate) => {
-                let rate_of = |bits| false_positive_rate(self.shape, load, bits);
-                let met = (least..=most).find(|&bits| rate_of(bits) <= rate);
-                // A rate of 1 needs no filter.
-                let (min, max) = (rate_of(most), 1.0_f64.next_down());
-                met.filter(|_| rate <= max).ok_or(BuildError::RateOutOfRange { rate, min, max })
-            }
-            Size::BitsPerKey(bits) => {
-                let per_slot = 1.0 / load;
-                let [min, max] = [least, most + 1].map(|bits| f64::from(bits + V::SELECTOR_BITS) * per_slot);
-                in_range("bits_per_key", bits, min, max)?;
-                // The sliver keeps a whole number of bits whole that went through the division and back.
-                Ok(((bits / per_slot + 1e-9) as u32 - V::SELECTOR_BITS).min(most))
-            }
-            Size::Slot(bits) => {
-                let [min, max] = [least, most].map(|bits| f64::from(bits + V::SELECTOR_BITS));
-                in_range("slot_bits", f64::from(bits), min, max)?;
-                Ok(bits - V::SELECTOR_BITS)
-            }
+        if let Some(bits) = self.options.bits_per_key {
+            let per_slot = 1.0 / load;
+            let [min, max] = [least, most + 1].map(|bits| f64::from(bits + V::SELECTOR_BITS) * per_slot);
+            in_range("bits_per_key", bits, min, max)?;
+            // The sliver keeps a whole number of bits whole that went through the division and back.
+            return Ok(((bits / per_slot + 1e-9) as u32 - V::SELECTOR_BITS).min(most));
         }
-    }
-}
-
-impl<V: AdaptiveVariant, H: KeyHasher> CuckooFilterBuilder<V, H> {
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
-    pub fn build(self) -> Result<AdaptiveCuckooFilter<V, H>, BuildError> {
-        let (table, hasher, capacity) = self.parts()?;
-        Ok(AdaptiveCuckooFilter::from_parts(table, hasher, capacity))
-    }
-}
-
-impl<H: KeyHasher> CuckooFilterBuilder<PartialKey, H> {
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if what was asked for cannot be met, with the range that can.
-    pub fn build(self) -> Result<PartialKeyCuckooFilter<H>, BuildError> {
-        let (table, hasher, capacity) = self.parts()?;
-        Ok(PartialKeyCuckooFilter::from_parts(table, hasher, capacity))
+        if let Some(bits) = self.options.slot_bits {
+            let [min, max] = [least, most].map(|bits| f64::from(bits + V::SELECTOR_BITS));
+            in_range("slot_bits", f64::from(bits), min, max)?;
+            return Ok(bits - V::SELECTOR_BITS);
+        }
+        let (rate, rate_of) = (self.rate(), |bits| false_positive_rate(shape, load, bits));
+        let met = (least..=most).find(|&bits| rate_of(bits) <= rate);
+        // A rate of 1 needs no filter.
+        let (min, max) = (rate_of(most), 1.0_f64.next_down());
+        met.filter(|_| rate <= max).ok_or(BuildError::RateOutOfRange { rate, min, max })
     }
 }
 
@@ -236,9 +176,4 @@ fn least_fingerprint<V: Variant>(layout: &CuckooLayout) -> u32 {
     } else {
         *FINGERPRINT_BITS.start()
     }
-}
-
-fn in_range(name: &'static str, value: f64, min: f64, max: f64) -> Result<(), BuildError> {
-    // Written so that NaN is refused.
-    if min <= value && value <= max { Ok(()) } else { Err(BuildError::OutOfRange { name, value, min, max }) }
 }

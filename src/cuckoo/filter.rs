@@ -9,7 +9,6 @@ use crate::{
 };
 
 use super::address::Addresses;
-use super::builder::CuckooFilterBuilder;
 use super::draft::{Draft, Resident};
 use super::layout::promised_rate;
 use super::place::CuckooPlace;
@@ -89,22 +88,6 @@ impl Scratch {
     pub(super) fn trim(&mut self) {
         self.draft.trim();
         self.search.trim();
-    }
-}
-
-impl<V: AdaptiveVariant> AdaptiveCuckooFilter<V> {
-    /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
-    pub fn builder() -> CuckooFilterBuilder<V> {
-        CuckooFilterBuilder::new()
-    }
-
-    /// Returns a filter for this many keys with a false-positive rate of at most 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`](crate::BuildError) if there is no memory for it, or if `capacity` is 0.
-    pub fn with_capacity(capacity: usize) -> Result<Self, crate::BuildError> {
-        Self::builder().capacity(capacity).build()
     }
 }
 

@@ -35,7 +35,7 @@ mod table;
 mod tests;
 mod variant;
 
-pub use builder::CuckooFilterBuilder;
+pub use builder::{CuckooFilterBuilder, PartialKeyCuckooFilterBuilder};
 pub use filter::AdaptiveCuckooFilter;
 pub use partial::PartialKeyCuckooFilter;
 pub use variant::{

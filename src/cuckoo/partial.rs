@@ -6,7 +6,6 @@ use crate::{
     Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
-use super::builder::CuckooFilterBuilder;
 use super::layout::promised_rate;
 use super::place::CuckooPlace;
 use super::search::{BUDGET, Search, World};
@@ -51,22 +50,6 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] PartialKeyCuckooFilter<H>);
-
-impl PartialKeyCuckooFilter {
-    /// Starts to build a filter. See [`CuckooFilterBuilder`] for what can be chosen.
-    pub fn builder() -> CuckooFilterBuilder<PartialKey> {
-        CuckooFilterBuilder::new()
-    }
-
-    /// Returns a filter for this many keys with a false-positive rate of at most 1/256 and a random seed.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`](crate::BuildError) if there is no memory for it, or if `capacity` is 0.
-    pub fn with_capacity(capacity: usize) -> Result<Self, crate::BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
-}
 
 impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
     pub(super) fn from_parts(table: SlotTable<PartialKey>, hasher: H, capacity: usize) -> Self {

@@ -1,17 +1,16 @@
 //! How an [`ExtensionFilter`] is asked for.
 
-use std::marker::PhantomData;
-
 use crate::bins::BinParameters;
+use crate::builder::{Build, Builder, FromRemote, Options, Slotted, built_by};
 use crate::homes::{Table, Wishes, choose, from_sorted};
 use crate::quotient::CodeShare;
-use crate::values::{Overflow, Parameters, code_for, common_parameters};
-use crate::{BuildError, BulkError, Key, KeyHasher, Remote, Xxh3};
+use crate::values::{Overflow, Parameters, ValueOptions, code_for};
+use crate::{AdaptiveError, BuildError, Key, KeyHasher, Remote, Xxh3};
 
 use super::scheme::Extending;
 use super::{ExtensionFilter, On};
 
-/// Builds a [`ExtensionFilter`].
+/// Builds an [`ExtensionFilter`]. Its [load](Builder::max_load) is 0.95 unless given.
 ///
 /// ```
 /// use besom::{ExtensionFilter, Filter, Overflow};
@@ -22,22 +21,19 @@ use super::{ExtensionFilter, On};
 /// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct ExtensionFilterBuilder<H = Xxh3> {
-    parameters: Parameters,
+pub type ExtensionFilterBuilder<H = Xxh3> = Builder<ExtensionFilter<H>>;
+
+built_by!(ExtensionFilterBuilder, [] ExtensionFilter);
+
+/// What an extension filter can be asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ExtensionOptions {
+    values: ValueOptions,
     /// If it was given.
     table: Option<Table>,
-    /// Whether room for repairs was asked for, which blocks with codes have.
-    with_room: bool,
-    hasher: PhantomData<H>,
 }
 
-impl ExtensionFilterBuilder<Xxh3> {
-    pub(super) fn new() -> Self {
-        Self { parameters: Parameters::default(), table: None, with_room: false, hasher: PhantomData }
-    }
-}
+impl Options for ExtensionOptions {}
 
 /// How many repairs per key the code holds until one block in a hundred has outgrown it: the least of what was measured
 /// for remainders of 4 to 16 bits (see the table in the design document).
@@ -49,10 +45,53 @@ const HOLDS: [(CodeShare, f64); 5] = [
     (CodeShare(12), 0.055),
 ];
 
-impl<H: KeyHasher> ExtensionFilterBuilder<H> {
-    common_parameters!();
+impl<H: KeyHasher> Slotted for ExtensionFilter<H> {}
 
-    /// Returns which table the filter is built on. Unless given, [bins](Table::Bins) for rates from 1/80 to 2^-16 and
+impl<H: KeyHasher> Build for ExtensionFilter<H> {
+    type Options = ExtensionOptions;
+    type With<G: KeyHasher> = ExtensionFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let parameters = builder.parameters();
+        let on = match builder.chosen()? {
+            Table::Quotient => On::Quotient(Extending::core(parameters)?),
+            Table::Bins => On::Bins(on_bins(parameters).build(parameters.seed)?),
+        };
+        Ok(Self { on })
+    }
+
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        match builder.chosen()? {
+            Table::Quotient => builder.parameters().size_in_bits(true, 0),
+            Table::Bins => on_bins(builder.parameters()).size_in_bits(),
+        }
+    }
+}
+
+impl<H: KeyHasher> FromRemote for ExtensionFilter<H> {
+    fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
+    where
+        K: Key + Sync,
+        R: Remote,
+    {
+        let on = match self.on {
+            On::Quotient(core) => On::Quotient(core.filled(keys, remote)?),
+            On::Bins(bins) => On::Bins(bins.filled(keys, remote)?),
+        };
+        Ok(Self { on })
+    }
+
+    fn refilled<R: Remote>(self, remote: &mut R) -> Result<Self, AdaptiveError<R::Error>> {
+        let on = match self.on {
+            On::Quotient(core) => On::Quotient(from_sorted(core, remote)?),
+            On::Bins(bins) => On::Bins(from_sorted(bins, remote)?),
+        };
+        Ok(Self { on })
+    }
+}
+
+impl<H: KeyHasher> Builder<ExtensionFilter<H>> {
+    /// Sets which table the filter is built on. Unless given, [bins](Table::Bins) for rates from 1/80 to 2^-16 and
     /// at least 10,000 keys, where they are faster and about as small; a [quotient table](Table::Quotient) for all
     /// others, and for filters with [`Overflow::Reset`] or [room for repairs](Self::repairs_per_key).
     ///
@@ -70,14 +109,14 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn table(mut self, table: Table) -> Self {
-        self.table = Some(table);
+        self.options.table = Some(table);
         self
     }
 
-    /// What happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given. Only a
+    /// Sets what happens to a block whose extensions outgrow their space; [`Overflow::Spill`] unless given. Only a
     /// [quotient table](Table::Quotient) has blocks that can be [reset](Overflow::Reset).
     pub fn overflow(mut self, policy: Overflow) -> Self {
-        self.parameters.overflow = policy;
+        self.options.values.overflow = policy;
         self
     }
 
@@ -106,101 +145,26 @@ impl<H: KeyHasher> ExtensionFilterBuilder<H> {
     /// # Ok::<(), besom::BuildError>(())
     /// ```
     pub fn repairs_per_key(mut self, repairs: f64) -> Self {
-        self.parameters.code = code_for(repairs, &HOLDS);
-        self.with_room = true;
+        self.options.values.code = Some(code_for(repairs, &HOLDS));
         self
     }
 
-    /// Uses another hash function.
-    pub fn hasher<G: KeyHasher>(self) -> ExtensionFilterBuilder<G> {
-        let Self { parameters, table, with_room, .. } = self;
-        ExtensionFilterBuilder { parameters, table, with_room, hasher: PhantomData }
-    }
-
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] says which parameter cannot be met, and what can.
-    pub fn build(self) -> Result<ExtensionFilter<H>, BuildError> {
-        let on = match self.chosen()? {
-            Table::Quotient => On::Quotient(Extending::core(self.parameters)?),
-            Table::Bins => On::Bins(self.on_bins().build(self.parameters.seed)?),
-        };
-        Ok(ExtensionFilter { on })
-    }
-
-    /// Builds the filter of these keys, each of which counts once, or one with room for more if a larger
-    /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
-    ///
-    /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote are
-    /// written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile. Where the
-    /// table is to be chosen, this many keys count as capacity.
-    ///
-    /// # Errors
-    ///
-    /// [`BulkError`] says what cannot be met, or how the remote failed. It may have any part of the keys then: clear
-    /// it, or do this again.
-    pub fn from_keys<K, R>(
-        mut self,
-        keys: &[K],
-        remote: &mut R,
-    ) -> Result<ExtensionFilter<H>, BulkError<R::Error>>
-    where
-        K: Key + Sync,
-        R: Remote,
-    {
-        self.parameters.capacity = self.parameters.capacity.max(keys.len()).max(1);
-        match self.build()?.on {
-            On::Quotient(core) => Ok(ExtensionFilter { on: On::Quotient(core.filled(keys, remote)?) }),
-            On::Bins(bins) => Ok(ExtensionFilter { on: On::Bins(bins.filled(keys, remote)?) }),
-        }
-    }
-
-    /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten. One
-    /// sequential pass over the remote, which is only read; two if there are more keys than the capacity and the filter
-    /// is [growable](Self::growable). No memory but the filter's.
-    ///
-    /// The seed must be the one that the addresses were made with; the other parameters may be others.
-    ///
-    /// # Errors
-    ///
-    /// [`BulkError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are not
-    /// theirs.
-    pub fn from_sorted<R: Remote>(self, remote: &mut R) -> Result<ExtensionFilter<H>, BulkError<R::Error>> {
-        let on = match self.build()?.on {
-            On::Quotient(core) => On::Quotient(from_sorted(core, remote)?),
-            On::Bins(bins) => On::Bins(from_sorted(bins, remote)?),
-        };
-        Ok(ExtensionFilter { on })
-    }
-
-    /// Returns the memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
-    /// tail or a larger second level in rare cases; repairs do where a side store takes them, and growth does.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        match self.chosen()? {
-            Table::Quotient => self.parameters.size_in_bits(true, 0),
-            Table::Bins => self.on_bins().size_in_bits(),
-        }
+    fn parameters(&self) -> Parameters {
+        Parameters::of(self, self.options.values)
     }
 
     /// The table that was given or is chosen. Repairs on bins lie beside them, so there is nothing that could be reset,
     /// and no room for them before they are made.
     fn chosen(&self) -> Result<Table, BuildError> {
-        let Parameters { capacity, rate, overflow, .. } = self.parameters;
+        let ExtensionOptions { table, values: ValueOptions { overflow, code } } = self.options;
         let resets = (overflow == Overflow::Reset).then_some("overflow(Reset)");
-        let quotient_only = resets.or(self.with_room.then_some("repairs_per_key"));
-        choose(Wishes { table: self.table, capacity, rate, quotient_only })
+        let quotient_only = resets.or(code.map(|_| "repairs_per_key"));
+        choose(Wishes { table, capacity: self.capacity, rate: self.rate(), quotient_only })
     }
+}
 
-    /// The parameters of a filter on bins.
-    fn on_bins(&self) -> BinParameters {
-        let Parameters { capacity, rate, load, growable, .. } = self.parameters;
-        BinParameters { capacity, rate, load, growable }
-    }
+/// The parameters of a filter on bins.
+fn on_bins(parameters: Parameters) -> BinParameters {
+    let Parameters { capacity, rate, load, growable, .. } = parameters;
+    BinParameters { capacity, rate, load, growable }
 }

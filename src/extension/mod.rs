@@ -130,22 +130,6 @@ impl Place {
     }
 }
 
-impl ExtensionFilter<Xxh3> {
-    /// Returns a builder; see [`ExtensionFilterBuilder`].
-    pub fn builder() -> ExtensionFilterBuilder<Xxh3> {
-        ExtensionFilterBuilder::new()
-    }
-
-    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(keys).build()
-    }
-}
-
 impl<H: KeyHasher> ExtensionFilter<H> {
     /// How many keys have an extension of no bits, of one bit, of two bits and so on: how far repairs have gone. Walks
     /// the whole filter.

@@ -1,8 +1,7 @@
 //! How a [`QuotientFilter`] is asked for.
 
-use std::marker::PhantomData;
-
-use crate::{BuildError, Key, KeyHasher, Seed, Xxh3};
+use crate::builder::{Build, Builder, GrowableTo, Slotted, built_by, in_range};
+use crate::{BuildError, Key, KeyHasher, Xxh3};
 
 use super::bulk;
 use super::filter::QuotientFilter;
@@ -12,13 +11,10 @@ use super::table::{Table, fraction_bits};
 /// The load up to which a quotient table is filled unless the builder says otherwise.
 pub(crate) const DEFAULT_LOAD: f64 = 0.95;
 
-/// The false-positive rate unless the builder says otherwise.
-pub(crate) const DEFAULT_RATE: f64 = 1.0 / 256.0;
-
 /// The largest rate that can be asked for: above it a filter is hardly one.
 const MAX_RATE: f64 = 0.5;
 
-/// Asks for a [`QuotientFilter`].
+/// Builds a [`QuotientFilter`]. Its [load](Builder::max_load) is 0.95 unless given.
 ///
 /// ```
 /// use besom::quotient::QuotientFilter;
@@ -30,90 +26,33 @@ const MAX_RATE: f64 = 0.5;
 /// assert_eq!((filter.capacity(), filter.stats().bits), (10_000, size));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct QuotientFilterBuilder<H = Xxh3> {
-    capacity: usize,
-    max_capacity: Option<usize>,
-    rate: f64,
-    load: f64,
-    seed: Option<Seed>,
-    hasher: PhantomData<H>,
-}
+pub type QuotientFilterBuilder<H = Xxh3> = Builder<QuotientFilter<H>>;
 
-impl QuotientFilterBuilder<Xxh3> {
-    pub(super) fn new() -> Self {
-        let (rate, load) = (DEFAULT_RATE, DEFAULT_LOAD);
-        Self { capacity: 0, max_capacity: None, rate, load, seed: None, hasher: PhantomData }
-    }
-}
+built_by!(QuotientFilterBuilder, [] QuotientFilter);
 
-impl<H: KeyHasher> QuotientFilterBuilder<H> {
-    /// How many keys the filter shall hold. Any number, not only powers of two.
-    pub fn capacity(mut self, keys: usize) -> Self {
-        self.capacity = keys;
-        self
-    }
+impl<H: KeyHasher> Slotted for QuotientFilter<H> {}
 
-    /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
-    /// the way, and pays for that with one bit more per key for every doubling that is still to come.
-    ///
-    /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask
-    /// their remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest
-    /// size from the beginning, so it must be told that size.
-    ///
-    /// ```
-    /// use besom::quotient::QuotientFilter;
-    /// use besom::{Filter, Insert};
-    ///
-    /// let mut filter = QuotientFilter::builder().capacity(100).growable_to(1000).build()?;
-    /// (0..1000_u64).try_for_each(|key| filter.insert(&key).map(drop))?;
-    /// assert!(filter.capacity() >= 1000 && filter.contains(&999_u64));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn growable_to(mut self, keys: usize) -> Self {
-        self.max_capacity = Some(keys);
-        self
-    }
+impl<H: KeyHasher> GrowableTo for QuotientFilter<H> {}
 
-    /// The largest share of other keys that may be taken for stored ones when the filter is full; 1/256 unless
-    /// given. Remainders have whole bits, so the true rate can be as low as half of this.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
-        self
-    }
+impl<H: KeyHasher> Build for QuotientFilter<H> {
+    type Options = ();
+    type With<G: KeyHasher> = QuotientFilter<G>;
 
-    /// The share of the slots in use when the filter is full; 0.95 unless given. Less is faster and larger.
-    pub fn max_load(mut self, load: f64) -> Self {
-        self.load = load;
-        self
-    }
-
-    /// The seed of the hash function; the operating system chooses one unless given.
-    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-        self.seed = Some(seed.into());
-        self
-    }
-
-    /// Another hash function.
-    pub fn hasher<G: KeyHasher>(self) -> QuotientFilterBuilder<G> {
-        let Self { capacity, max_capacity, rate, load, seed, .. } = self;
-        QuotientFilterBuilder { capacity, max_capacity, rate, load, seed, hasher: PhantomData }
-    }
-
-    /// The filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] says which parameter cannot be met, and what can.
-    pub fn build(self) -> Result<QuotientFilter<H>, BuildError> {
-        let (slots, bits, doublings) = self.shape()?;
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let (slots, bits, doublings) = builder.shape()?;
         let table = Table::new(slots, bits, false)?;
-        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
+        Ok(Self::from_parts(table, builder.hash_function(), builder.capacity, doublings))
     }
 
-    /// The filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked for.
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        let (slots, bits, _) = builder.shape()?;
+        Ok(Table::size(slots, bits, false).bits)
+    }
+}
+
+impl<H: KeyHasher> Builder<QuotientFilter<H>> {
+    /// Builds the filter of these keys, or one with room for more if a larger [`capacity`](Self::capacity) was asked
+    /// for.
     ///
     /// Several times faster than inserting them one by one: they are sorted by place first, and the table is written in
     /// one pass; with the feature `rayon`, on all cores. Takes 8 bytes a key meanwhile, and hashes each twice.
@@ -132,34 +71,23 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     /// # Errors
     ///
     /// [`BuildError`] says which parameter cannot be met, and what can.
-    pub fn from_keys<K: Key + Sync>(mut self, keys: &[K]) -> Result<QuotientFilter<H>, BuildError> {
-        self.capacity = self.capacity.max(keys.len()).max(1);
-        let (slots, bits, doublings) = self.shape()?;
-        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
+    pub fn from_keys<K: Key + Sync>(self, keys: &[K]) -> Result<QuotientFilter<H>, BuildError> {
+        let this = self.for_keys(keys);
+        let (slots, bits, doublings) = this.shape()?;
+        let hasher = this.hash_function();
         let hash = |number: usize| hasher.digest_key(&keys[number]).hi;
         let empty = Table::new(slots, bits, false)?;
         let table = bulk::fill(empty, keys.len(), hash, |_| (), |()| Ok::<_, BuildError>(()))?;
-        Ok(QuotientFilter::from_parts(table, hasher, self.capacity, doublings))
-    }
-
-    /// The memory that the filter is going to take, known before it is built:
-    /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
-    /// tail in rare cases; growth does.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        let (slots, bits, _) = self.shape()?;
-        Ok(Table::size(slots, bits, false).bits)
+        Ok(QuotientFilter::from_parts(table, hasher, this.capacity, doublings))
     }
 
     /// How many slots the filter has at first, how wide their remainders are, and how often it may double.
     fn shape(&self) -> Result<(u64, u32, u32), BuildError> {
-        let slots = slots_for(self.capacity, self.load)?;
+        let load = self.load.unwrap_or(DEFAULT_LOAD);
+        let slots = slots_for(self.capacity, load)?;
         let max_capacity = self.max_capacity.unwrap_or(self.capacity).max(self.capacity);
-        let doublings = doublings_to(slots, slots_for(max_capacity, self.load)?);
-        let last_bits = remainder_bits(self.rate, self.load)?;
+        let doublings = doublings_to(slots, slots_for(max_capacity, load)?);
+        let last_bits = remainder_bits(self.rate(), load)?;
         let bits = last_bits + doublings;
         if bits > *Geometry::REMAINDER_BITS.end() || bits > fraction_bits(slots) {
             let max = max_capacity >> (bits - fraction_bits(slots).min(*Geometry::REMAINDER_BITS.end()));
@@ -169,13 +97,9 @@ impl<H: KeyHasher> QuotientFilterBuilder<H> {
     }
 }
 
-/// How many slots so many keys need at this load.
+/// How many slots this many keys need at this load.
 pub(crate) fn slots_for(capacity: usize, load: f64) -> Result<u64, BuildError> {
-    const MIN_LOAD: f64 = 0.01;
-    const MAX_LOAD: f64 = 0.99;
-    if !(MIN_LOAD..=MAX_LOAD).contains(&load) {
-        return Err(BuildError::OutOfRange { name: "max_load", value: load, min: MIN_LOAD, max: MAX_LOAD });
-    }
+    in_range("max_load", load, 0.01, 0.99)?;
     if capacity == 0 {
         return Err(BuildError::ZeroCapacity);
     }

@@ -6,7 +6,7 @@ use crate::{
     MergeError, RemovalDisabled, Remove, Seed, Xxh3,
 };
 
-use super::builder::{QuotientFilterBuilder, doublings_to};
+use super::builder::doublings_to;
 use super::bulk;
 use super::geometry::Geometry;
 use super::table::{Place, Run, Table};
@@ -47,22 +47,6 @@ pub struct QuotientFilter<H = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] QuotientFilter<H>);
-
-impl QuotientFilter<Xxh3> {
-    /// Asks for a filter; see [`QuotientFilterBuilder`].
-    pub fn builder() -> QuotientFilterBuilder<Xxh3> {
-        QuotientFilterBuilder::new()
-    }
-
-    /// A filter for so many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`](crate::BuildError) for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, crate::BuildError> {
-        Self::builder().capacity(keys).build()
-    }
-}
 
 impl<H: KeyHasher> QuotientFilter<H> {
     pub(super) fn from_parts(table: Table, hasher: H, capacity: usize, doublings: u32) -> Self {

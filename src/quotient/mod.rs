@@ -23,7 +23,7 @@ mod table;
 mod tests;
 
 pub use builder::QuotientFilterBuilder;
-pub(crate) use builder::{DEFAULT_LOAD, DEFAULT_RATE, remainder_bits, slots_for};
+pub(crate) use builder::{DEFAULT_LOAD, remainder_bits, slots_for};
 pub use filter::QuotientFilter;
 pub(crate) use geometry::{CodeShare, Geometry, MARKED};
 pub(crate) use insert::Agreed;

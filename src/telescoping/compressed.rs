@@ -1,9 +1,8 @@
 //! The telescoping filter with compressed selectors.
 
-use std::marker::PhantomData;
-
+use crate::builder::{Build, Builder, built_by};
 use crate::quotient::CodeShare;
-use crate::values::{Core, Overflow, Parameters, code_for, common_parameters, forward_to_core};
+use crate::values::{Core, Overflow, Parameters, ValueOptions, code_for, forward_to_core};
 use crate::{BuildError, KeyHasher, Xxh3};
 
 use super::selecting::Selecting;
@@ -68,22 +67,6 @@ pub struct TelescopingFilter<H = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] TelescopingFilter<H>);
 
-impl TelescopingFilter<Xxh3> {
-    /// Returns a builder; see [`TelescopingFilterBuilder`].
-    pub fn builder() -> TelescopingFilterBuilder<Xxh3> {
-        TelescopingFilterBuilder { parameters: Parameters::default(), hasher: PhantomData }
-    }
-
-    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(keys).build()
-    }
-}
-
 forward_to_core!(TelescopingFilter, Telescoping);
 
 impl<H: KeyHasher> TelescopingFilter<H> {
@@ -107,7 +90,7 @@ impl<H: KeyHasher> TelescopingFilter<H> {
     }
 }
 
-/// Builds a [`TelescopingFilter`].
+/// Builds a [`TelescopingFilter`]. Its [load](Builder::max_load) is 0.95 unless given.
 ///
 /// ```
 /// use besom::{Filter, Overflow, SipHash, TelescopingFilter};
@@ -121,12 +104,9 @@ impl<H: KeyHasher> TelescopingFilter<H> {
 /// assert_eq!(filter.capacity(), 10_000);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct TelescopingFilterBuilder<H = Xxh3> {
-    parameters: Parameters,
-    hasher: PhantomData<H>,
-}
+pub type TelescopingFilterBuilder<H = Xxh3> = Builder<TelescopingFilter<H>>;
+
+built_by!(TelescopingFilterBuilder, [] TelescopingFilter);
 
 /// How many repairs per key the code holds until one block in a hundred has outgrown it: the least of what was measured
 /// for remainders of 4 to 16 bits (see the table in the design document).
@@ -138,12 +118,23 @@ const HOLDS: [(CodeShare, f64); 5] = [
     (CodeShare(12), 0.25),
 ];
 
-impl<H: KeyHasher> TelescopingFilterBuilder<H> {
-    common_parameters!(TelescopingFilter, coded: true, value_bits: 0);
+impl<H: KeyHasher> Build for TelescopingFilter<H> {
+    type Options = ValueOptions;
+    type With<G: KeyHasher> = TelescopingFilter<G>;
 
-    /// What happens to a block whose selectors outgrow their space; [`Overflow::Spill`] unless given.
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        Selecting::core(Parameters::of(builder, builder.options)).map(|core| Self { core })
+    }
+
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        Parameters::of(builder, builder.options).size_in_bits(true, 0)
+    }
+}
+
+impl<H: KeyHasher> Builder<TelescopingFilter<H>> {
+    /// Sets what happens to a block whose selectors outgrow their space; [`Overflow::Spill`] unless given.
     pub fn overflow(mut self, policy: Overflow) -> Self {
-        self.parameters.overflow = policy;
+        self.options.overflow = policy;
         self
     }
 
@@ -170,21 +161,7 @@ impl<H: KeyHasher> TelescopingFilterBuilder<H> {
     /// # Ok::<(), besom::BuildError>(())
     /// ```
     pub fn repairs_per_key(mut self, repairs: f64) -> Self {
-        self.parameters.code = code_for(repairs, &HOLDS);
+        self.options.code = Some(code_for(repairs, &HOLDS));
         self
-    }
-
-    /// Uses another hash function.
-    pub fn hasher<G: KeyHasher>(self) -> TelescopingFilterBuilder<G> {
-        TelescopingFilterBuilder { parameters: self.parameters, hasher: PhantomData }
-    }
-
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] says which parameter cannot be met, and what can.
-    pub fn build(self) -> Result<TelescopingFilter<H>, BuildError> {
-        Ok(TelescopingFilter { core: Selecting::core(self.parameters)? })
     }
 }

@@ -1,8 +1,7 @@
 //! The telescoping filter with a byte for every selector.
 
-use std::marker::PhantomData;
-
-use crate::values::{Core, Parameters, common_parameters, forward_to_core};
+use crate::builder::{Build, Builder, built_by};
+use crate::values::{Core, Parameters, ValueOptions, forward_to_core};
 use crate::{BuildError, KeyHasher, Xxh3};
 
 use super::selecting::SelectingExplicitly;
@@ -31,25 +30,9 @@ pub struct UncompressedTelescopingFilter<H = Xxh3> {
 
 crate::filter::debug_by_figures!([H: KeyHasher] UncompressedTelescopingFilter<H>);
 
-impl UncompressedTelescopingFilter<Xxh3> {
-    /// Returns a builder; see [`UncompressedTelescopingFilterBuilder`].
-    pub fn builder() -> UncompressedTelescopingFilterBuilder<Xxh3> {
-        UncompressedTelescopingFilterBuilder { parameters: Parameters::default(), hasher: PhantomData }
-    }
-
-    /// Returns a filter for this many keys, with a false-positive rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] for capacity 0 and for more than memory holds.
-    pub fn with_capacity(keys: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(keys).build()
-    }
-}
-
 forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 
-/// Builds a [`UncompressedTelescopingFilter`].
+/// Builds an [`UncompressedTelescopingFilter`]. Its [load](Builder::max_load) is 0.95 unless given.
 ///
 /// ```
 /// use besom::telescoping::UncompressedTelescopingFilter;
@@ -59,27 +42,19 @@ forward_to_core!(UncompressedTelescopingFilter, TelescopingUncompressed);
 /// assert_eq!(filter.capacity(), 500);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct UncompressedTelescopingFilterBuilder<H = Xxh3> {
-    parameters: Parameters,
-    hasher: PhantomData<H>,
-}
+pub type UncompressedTelescopingFilterBuilder<H = Xxh3> = Builder<UncompressedTelescopingFilter<H>>;
 
-impl<H: KeyHasher> UncompressedTelescopingFilterBuilder<H> {
-    common_parameters!(UncompressedTelescopingFilter, coded: false, value_bits: 8);
+built_by!(UncompressedTelescopingFilterBuilder, [] UncompressedTelescopingFilter);
 
-    /// Uses another hash function.
-    pub fn hasher<G: KeyHasher>(self) -> UncompressedTelescopingFilterBuilder<G> {
-        UncompressedTelescopingFilterBuilder { parameters: self.parameters, hasher: PhantomData }
+impl<H: KeyHasher> Build for UncompressedTelescopingFilter<H> {
+    type Options = ();
+    type With<G: KeyHasher> = UncompressedTelescopingFilter<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        SelectingExplicitly::core(Parameters::of(builder, ValueOptions::default())).map(|core| Self { core })
     }
 
-    /// Builds the filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] says which parameter cannot be met, and what can.
-    pub fn build(self) -> Result<UncompressedTelescopingFilter<H>, BuildError> {
-        Ok(UncompressedTelescopingFilter { core: SelectingExplicitly::core(self.parameters)? })
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        Parameters::of(builder, ValueOptions::default()).size_in_bits(false, 8)
     }
 }

@@ -1,15 +1,11 @@
 //! From what a filter is to hold to its geometry.
 
-use std::marker::PhantomData;
-
 use super::TinySet;
 use super::analysis::{BlockRates, Dimensions, smallest};
 use super::geometry::{Geometry, MAX_BLOCK_BITS, MIN_BLOCK_BITS};
 use super::table::Table;
-use crate::{BuildError, KeyHasher, Seed, Xxh3};
-
-/// The rate of a filter that was asked for none.
-const DEFAULT_RATE: f64 = 1.0 / 256.0;
+use crate::builder::{Build, Builder, Options, built_by, in_range};
+use crate::{BuildError, KeyHasher, Xxh3};
 
 /// The smallest rate: remainders have 57 hash bits, and some of them go to collisions inside a block.
 const MIN_RATE: f64 = 1e-15;
@@ -23,7 +19,7 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// Builds a [`TinySet`].
 ///
 /// Either by what it is to achieve: the smallest filter of the chosen block size that holds
-/// [`capacity`](Self::capacity) keys at a [`false_positive_rate`](Self::false_positive_rate):
+/// [`capacity`](Builder::capacity) keys at a [`false_positive_rate`](Builder::false_positive_rate):
 ///
 /// ```
 /// use besom::tinyset::TinySet;
@@ -33,7 +29,7 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// # Ok::<(), besom::BuildError>(())
 /// ```
 ///
-/// or by its geometry, with [`items_per_block`](Self::items_per_block) in the place of the rate:
+/// or by its geometry, with [`items_per_block`](Builder::items_per_block) in the place of the rate:
 ///
 /// ```
 /// use besom::tinyset::TinySet;
@@ -44,146 +40,101 @@ const MAX_BLOCKS: usize = 1 << 40;
 /// assert_eq!((filter.blocks(), filter.stats().bits), (100, 83_200));
 /// # Ok::<(), besom::BuildError>(())
 /// ```
+///
+/// A `TinySet` takes more keys than its capacity; its rate then rises beyond the plan.
+pub type TinySetBuilder<H = Xxh3> = Builder<TinySet<H>>;
+
+built_by!(TinySetBuilder, [] TinySet);
+
+/// What a `TinySet` can be asked for.
 #[derive(Debug, Clone)]
-#[must_use = "a builder does nothing until build is called"]
-pub struct TinySetBuilder<H = Xxh3> {
-    capacity: usize,
-    rate: Option<f64>,
+pub struct TinySetOptions {
     items_per_block: Option<f64>,
     block_bits: u32,
     chains: Option<u32>,
     removal: bool,
-    seed: Option<Seed>,
-    hasher: PhantomData<H>,
 }
 
-impl TinySetBuilder {
-    pub(super) fn new() -> Self {
-        Self {
-            capacity: 0,
-            rate: None,
-            items_per_block: None,
-            block_bits: 512,
-            chains: None,
-            removal: false,
-            seed: None,
-            hasher: PhantomData,
-        }
+impl Default for TinySetOptions {
+    fn default() -> Self {
+        Self { items_per_block: None, block_bits: 512, chains: None, removal: false }
     }
 }
 
-impl<H: KeyHasher> TinySetBuilder<H> {
-    /// How many keys the filter is planned for. It takes more; the rate then rises beyond the plan.
-    pub fn capacity(mut self, capacity: usize) -> Self {
-        self.capacity = capacity;
-        self
+impl Options for TinySetOptions {}
+
+impl<H: KeyHasher> Build for TinySet<H> {
+    type Options = TinySetOptions;
+    type With<G: KeyHasher> = TinySet<G>;
+
+    fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
+        let Dimensions { geometry, blocks } = builder.dimensions()?;
+        let words = geometry.words(blocks).unwrap_or(usize::MAX);
+        let out_of_memory = BuildError::OutOfMemory { bytes: words.saturating_mul(8) };
+        let table = Table::new(geometry, blocks).ok_or(out_of_memory)?;
+        Ok(Self { hasher: builder.hash_function(), table, capacity: builder.capacity })
     }
 
-    /// Sets the largest false-positive rate with `capacity` keys; 1/256 unless given.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = Some(rate);
-        self
+    fn size_in_bits(builder: &Builder<Self>) -> Result<usize, BuildError> {
+        let Dimensions { geometry, blocks } = builder.dimensions()?;
+        Ok(geometry.words(blocks).unwrap_or(usize::MAX).saturating_mul(64))
     }
+}
 
-    /// The average number of keys in a block, in the place of a rate.
+impl<H: KeyHasher> Builder<TinySet<H>> {
+    /// Sets the average number of keys in a block, in the place of a rate.
     pub fn items_per_block(mut self, items: f64) -> Self {
-        self.items_per_block = Some(items);
+        self.options.items_per_block = Some(items);
         self
     }
 
-    /// The size of a block in bits, from 32 to 4096; 512 unless given.
+    /// Sets the size of a block in bits, from 32 to 4096; 512 unless given.
     ///
     /// Blocks of 512 and of 256 bits lie in one cache line each and are the fast ones. Blocks of other sizes are
     /// packed without gaps.
     pub fn block_bits(mut self, bits: u32) -> Self {
-        self.block_bits = bits;
+        self.options.block_bits = bits;
         self
     }
 
-    /// The number of chains in a block; the best one for the plan unless given.
+    /// Sets the number of chains in a block; the best one for the plan unless given.
     pub fn chains(mut self, chains: u32) -> Self {
-        self.chains = Some(chains);
+        self.options.chains = Some(chains);
         self
     }
 
-    /// Whether keys can be removed. Takes a counter in every block and half the effect of extra bits: some 0.4
+    /// Sets whether keys can be removed. Takes a counter in every block and half the effect of extra bits: some 0.4
     /// bits a key.
     pub fn removal(mut self, removal: bool) -> Self {
-        self.removal = removal;
+        self.options.removal = removal;
         self
-    }
-
-    /// Sets the seed of the hash function; from the operating system unless given.
-    pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
-        self.seed = Some(seed.into());
-        self
-    }
-
-    /// Uses another hash function.
-    pub fn hasher<G: KeyHasher>(self) -> TinySetBuilder<G> {
-        TinySetBuilder {
-            capacity: self.capacity,
-            rate: self.rate,
-            items_per_block: self.items_per_block,
-            block_bits: self.block_bits,
-            chains: self.chains,
-            removal: self.removal,
-            seed: self.seed,
-            hasher: PhantomData,
-        }
-    }
-
-    /// Returns the memory that the filter will take, in bits: [`FilterStats::bits`](crate::FilterStats::bits).
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if a parameter is out of its range, or if the rate cannot be met with the others as they are.
-    pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-        let Dimensions { geometry, blocks } = self.dimensions()?;
-        Ok(geometry.words(blocks).unwrap_or(usize::MAX).saturating_mul(64))
-    }
-
-    /// Builds the empty filter.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] if a parameter is out of its range, if the rate cannot be met with the others as they are,
-    /// or if there is not enough memory.
-    pub fn build(self) -> Result<TinySet<H>, BuildError> {
-        let dimensions = self.dimensions()?;
-        let words = dimensions.geometry.words(dimensions.blocks).unwrap_or(usize::MAX);
-        let table = Table::new(dimensions.geometry, dimensions.blocks)
-            .ok_or(BuildError::OutOfMemory { bytes: words.saturating_mul(8) })?;
-        let hasher = H::with_seed(self.seed.unwrap_or_else(Seed::random));
-        Ok(TinySet { hasher, table, capacity: self.capacity })
     }
 
     fn dimensions(&self) -> Result<Dimensions, BuildError> {
-        if self.capacity == 0 {
-            return Err(BuildError::ZeroCapacity);
-        }
-        in_range("block_bits", f64::from(self.block_bits), MIN_BLOCK_BITS.into(), MAX_BLOCK_BITS.into())?;
-        let max_chains = Geometry::max_chains(self.block_bits, self.removal);
-        if let Some(chains) = self.chains {
+        self.checked_capacity()?;
+        let TinySetOptions { items_per_block, block_bits, chains, removal } = self.options;
+        in_range("block_bits", f64::from(block_bits), MIN_BLOCK_BITS.into(), MAX_BLOCK_BITS.into())?;
+        let max_chains = Geometry::max_chains(block_bits, removal);
+        if let Some(chains) = chains {
             in_range("chains", f64::from(chains), 1.0, max_chains.into())?;
         }
-        match (self.items_per_block, self.rate) {
+        match (items_per_block, self.rate) {
             (Some(_), Some(_)) => {
                 Err(BuildError::Conflict { first: "items_per_block", second: "false_positive_rate" })
             }
             (Some(items), None) => self.dimensions_by_geometry(items),
-            (None, rate) => self.dimensions_by_rate(rate.unwrap_or(DEFAULT_RATE)),
+            (None, _) => self.dimensions_by_rate(self.rate()),
         }
     }
 
     /// The shapes to choose from: the one given, or every eighth number of chains; first those whose index is a
     /// word or less, the larger ones (with shorter chains) before the smaller.
     fn geometries(&self) -> impl Iterator<Item = Geometry> {
-        let max = Geometry::max_chains(self.block_bits, self.removal);
-        let (first, last) = self.chains.map_or((8.min(max), max), |chains| (chains, chains));
+        let TinySetOptions { block_bits: bits, chains, removal, .. } = self.options;
+        let max = Geometry::max_chains(bits, removal);
+        let (first, last) = chains.map_or((8.min(max), max), |chains| (chains, chains));
         let mut chains: Vec<u32> = (first..=last).step_by(8).collect();
         chains.sort_by_key(|&chains| (chains > 64, chains.abs_diff(64)));
-        let (bits, removal) = (self.block_bits, self.removal);
         chains.into_iter().filter_map(move |chains| Geometry::new(bits, chains, removal))
     }
 
@@ -205,7 +156,8 @@ impl<H: KeyHasher> TinySetBuilder<H> {
     }
 
     fn dimensions_by_geometry(&self, items_per_block: f64) -> Result<Dimensions, BuildError> {
-        let most = self.block_bits.saturating_sub(1);
+        let block_bits = self.options.block_bits;
+        let most = block_bits.saturating_sub(1);
         in_range("items_per_block", items_per_block, 0.01, most.into())?;
         let blocks = (self.capacity as f64 / items_per_block).ceil() as usize;
         if blocks > MAX_BLOCKS {
@@ -214,19 +166,8 @@ impl<H: KeyHasher> TinySetBuilder<H> {
         }
         let rate = |geometry: &Geometry| BlockRates::new(geometry).mean(self.capacity, blocks);
         let best = self.geometries().min_by(|one, other| rate(one).total_cmp(&rate(other)));
-        let out_of_range = BuildError::OutOfRange {
-            name: "block_bits",
-            value: self.block_bits.into(),
-            min: 32.0,
-            max: 4096.0,
-        };
+        let out_of_range =
+            BuildError::OutOfRange { name: "block_bits", value: block_bits.into(), min: 32.0, max: 4096.0 };
         best.map(|geometry| Dimensions { geometry, blocks }).ok_or(out_of_range)
     }
-}
-
-fn in_range(name: &'static str, value: f64, min: f64, max: f64) -> Result<(), BuildError> {
-    if (min..=max).contains(&value) {
-        return Ok(());
-    }
-    Err(BuildError::OutOfRange { name, value, min, max })
 }

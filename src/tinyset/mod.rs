@@ -28,8 +28,7 @@ use geometry::Place;
 use table::Table;
 
 use crate::{
-    BuildError, Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled,
-    Remove, Xxh3,
+    Digest, Filter, FilterStats, FullError, Insert, InvariantError, KeyHasher, RemovalDisabled, Remove, Xxh3,
 };
 
 /// A plain filter that touches one block per operation, takes fewer bits than a Bloom filter, and goes on
@@ -60,22 +59,6 @@ pub struct TinySet<H: KeyHasher = Xxh3> {
 }
 
 crate::filter::debug_by_figures!([H: KeyHasher] TinySet<H>);
-
-impl TinySet {
-    /// What is to be built, step by step.
-    pub fn builder() -> TinySetBuilder {
-        TinySetBuilder::new()
-    }
-
-    /// A filter for `capacity` keys at a rate of 1/256.
-    ///
-    /// # Errors
-    ///
-    /// [`BuildError`] for a capacity of 0 or one that does not fit into memory.
-    pub fn with_capacity(capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().capacity(capacity).build()
-    }
-}
 
 impl<H: KeyHasher> TinySet<H> {
     /// The false-positive rate that is to be expected with `items` keys, computed exactly from the geometry.

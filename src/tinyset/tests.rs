@@ -4,9 +4,9 @@
 use super::geometry::{Geometry, Place};
 use super::table::Table;
 use super::*;
-use crate::SipHash;
 use crate::bits::{Isa, low_mask};
 use crate::testing::Random;
+use crate::{BuildError, SipHash};
 
 /// One block after the paper's text: a list of items in the order of their chains, newest first in a chain.
 #[derive(Default, Clone)]

@@ -38,7 +38,7 @@ use crate::{InvariantError, KeyHasher};
 pub(crate) use self::core::Core;
 pub(crate) use coded::CodedValues;
 pub(crate) use explicit::ExplicitValues;
-pub(crate) use parameters::{Parameters, code_for, common_parameters, forward_to_core};
+pub(crate) use parameters::{Parameters, ValueOptions, code_for, forward_to_core};
 pub(crate) use side::{Entry, Layout, SideStore};
 
 /// What a filter does with a block whose values no longer fit into the space that they have.

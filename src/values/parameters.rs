@@ -1,8 +1,7 @@
 //! What the builders of all filters with values have in common.
 
-use crate::quotient::{
-    CodeShare, DEFAULT_LOAD, DEFAULT_RATE, Geometry, Table, fraction_bits, remainder_bits, slots_for,
-};
+use crate::builder::{Build, Builder, DEFAULT_RATE, Options};
+use crate::quotient::{CodeShare, DEFAULT_LOAD, Geometry, Table, fraction_bits, remainder_bits, slots_for};
 use crate::{BuildError, KeyHasher, Seed};
 
 use super::{Core, Overflow, Scheme};
@@ -27,7 +26,25 @@ impl Default for Parameters {
     }
 }
 
+/// What filters with codes can be asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ValueOptions {
+    pub(crate) overflow: Overflow,
+    /// If room for repairs was asked for.
+    pub(crate) code: Option<CodeShare>,
+}
+
+impl Options for ValueOptions {}
+
 impl Parameters {
+    /// What a builder was asked for.
+    pub(crate) fn of<F: Build>(builder: &Builder<F>, options: ValueOptions) -> Self {
+        let &Builder { capacity, seed, growable, .. } = builder;
+        let (rate, load) = (builder.rate(), builder.load.unwrap_or(DEFAULT_LOAD));
+        let (overflow, code) = (options.overflow, options.code.unwrap_or(CodeShare::USUAL));
+        Self { capacity, rate, load, seed, overflow, code, growable }
+    }
+
     /// How many slots the filter has, and how wide their remainders are.
     fn shape(self) -> Result<(u64, u32), BuildError> {
         let slots = slots_for(self.capacity, self.load)?;
@@ -73,105 +90,6 @@ pub(crate) fn code_for(repairs: f64, holds: &[(CodeShare, f64)]) -> CodeShare {
     enough.map_or(CodeShare::USUAL, |&(share, _)| share)
 }
 
-/// The methods that the builders of filters with values have in common.
-macro_rules! common_parameters {
-    ($filter:ident, coded: $coded:expr, value_bits: $value_bits:expr) => {
-        $crate::values::common_parameters!();
-
-        /// Builds the filter of these keys, each of which counts once, or one with room for more if a larger
-        /// [`capacity`](Self::capacity) was asked for. The remote is emptied first and then has them.
-        ///
-        /// Several times faster than inserting them one by one: they are sorted by place first, and table and remote
-        /// are written in one pass; with the feature `rayon`, on all cores. Takes 16 bytes a key meanwhile.
-        ///
-        /// # Errors
-        ///
-        /// [`BulkError`](crate::BulkError) says what cannot be met, or how the remote failed. It may have any part of
-        /// the keys then: clear it, or do this again.
-        pub fn from_keys<K, R>(
-            mut self,
-            keys: &[K],
-            remote: &mut R,
-        ) -> Result<$filter<H>, $crate::BulkError<R::Error>>
-        where
-            K: $crate::Key + Sync,
-            R: $crate::Remote,
-        {
-            self.parameters.capacity = self.parameters.capacity.max(keys.len()).max(1);
-            let $filter { core } = self.build()?;
-            Ok($filter { core: core.filled(keys, remote)? })
-        }
-
-        /// Builds the filter of all keys that a remote has: the way back when its file is lost. Repairs are forgotten.
-        /// One sequential pass over the remote, which is only read; two if there are more keys than the capacity and
-        /// the filter is [growable](Self::growable). No memory but the filter's.
-        ///
-        /// The seed must be the one that the addresses were made with; the other parameters may be others.
-        ///
-        /// # Errors
-        ///
-        /// [`BulkError`](crate::BulkError) if the remote failed, has more keys than the filter is for, or has keys at
-        /// addresses that are not theirs.
-        pub fn from_sorted<R: $crate::Remote>(
-            self,
-            remote: &mut R,
-        ) -> Result<$filter<H>, $crate::BulkError<R::Error>> {
-            let $filter { core } = self.build()?;
-            Ok($filter { core: $crate::homes::from_sorted(core, remote)? })
-        }
-
-        /// Returns the memory that the filter is going to take, known before it is built:
-        /// [`FilterStats::bits`](crate::FilterStats::bits) of the empty filter. Keys do not add to it, but for a longer
-        /// tail in rare cases; repairs do where a side store takes them, and growth does.
-        ///
-        /// # Errors
-        ///
-        /// [`BuildError`] as [`build`](Self::build), except that no memory is asked for.
-        pub fn size_in_bits(&self) -> Result<usize, BuildError> {
-            self.parameters.size_in_bits($coded, $value_bits)
-        }
-    };
-    () => {
-        /// Sets how many keys the filter holds. Any number, not only powers of two.
-        pub fn capacity(mut self, keys: usize) -> Self {
-            self.parameters.capacity = keys;
-            self
-        }
-
-        /// The largest share of other keys that may be taken for stored ones when the filter is full and was told
-        /// of none of them; 1/256 unless given. Remainders have whole bits, so the true rate can be as low as half
-        /// of this.
-        pub fn false_positive_rate(mut self, rate: f64) -> Self {
-            self.parameters.rate = rate;
-            self
-        }
-
-        /// The share of the slots in use when the filter is full; 0.95 unless given. Less is faster and larger.
-        pub fn max_load(mut self, load: f64) -> Self {
-            self.parameters.load = load;
-            self
-        }
-
-        /// Sets the seed of the hash function; the operating system chooses one unless given.
-        pub fn seed(mut self, seed: impl Into<$crate::Seed>) -> Self {
-            self.parameters.seed = Some(seed.into());
-            self
-        }
-
-        /// Lets a full filter double instead of refusing keys, as often as it takes, at the same rate and the same bits
-        /// per key. A doubling scans the remote once and writes nothing to it.
-        ///
-        /// Plain filters have [`growable_to`](crate::BinFilterBuilder::growable_to), with a limit, instead: without a
-        /// remote to ask for more of a key's hash, they have to keep the bits for their largest size from the
-        /// beginning.
-        pub fn growable(mut self) -> Self {
-            self.parameters.growable = true;
-            self
-        }
-    };
-}
-pub(crate) use common_parameters;
-
 /// Implements the traits of a filter by its field `core`, and the methods that have no trait.
 macro_rules! forward_to_core {
     ($filter:ident, $kind:ident) => {
@@ -190,6 +108,25 @@ macro_rules! forward_to_core {
                 decoder: &mut $crate::format::Decoder<'_>,
             ) -> Result<Self, $crate::format::FormatError> {
                 Ok(Self { core: $crate::values::Core::decode(decoder)? })
+            }
+        }
+
+        impl<H: $crate::KeyHasher> $crate::builder::Slotted for $filter<H> {}
+
+        impl<H: $crate::KeyHasher> $crate::builder::FromRemote for $filter<H> {
+            fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, $crate::AdaptiveError<R::Error>>
+            where
+                K: $crate::Key + Sync,
+                R: $crate::Remote,
+            {
+                self.core.filled(keys, remote).map(|core| Self { core })
+            }
+
+            fn refilled<R: $crate::Remote>(
+                self,
+                remote: &mut R,
+            ) -> Result<Self, $crate::AdaptiveError<R::Error>> {
+                $crate::homes::from_sorted(self.core, remote).map(|core| Self { core })
             }
         }
 
