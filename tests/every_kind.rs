@@ -1,7 +1,7 @@
 //! Every kind of filter through all that it can do, small enough for an interpreter that checks every access to memory:
 //!
 //! ```text
-//! MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --no-default-features --test every_kind
+//! MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --no-default-features --test all every_kind
 //! ```
 //!
 //! Catches: reads and writes beyond a table, of memory that was not initialised, or that somebody else borrows; in the portable

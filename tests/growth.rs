@@ -2,7 +2,7 @@
 //!
 //! A line has the number of keys, the rate, the bits per key, and what the next doubling costs: what is read of the remote, the
 //! memory of both tables, and how many repairs returned. Ends at 256,000 keys; with `BESOM_FULL`, at 16,000,000. The figures are printed:
-//! `BESOM_FULL=1 cargo test --release --test growth -- --nocapture`.
+//! `BESOM_FULL=1 cargo test --release --test all growth:: -- --nocapture`.
 
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
@@ -174,7 +174,7 @@ fn quotient_filters_grow() {
 }
 
 /// What a doubling takes, beside a filter of the same size that is made from a scan:
-/// `BESOM_FULL=1 cargo test --release --test growth doublings_beside -- --nocapture --test-threads=1`.
+/// `BESOM_FULL=1 cargo test --release --test all doublings_beside -- --nocapture --test-threads=1`.
 #[test]
 fn doublings_beside_scans() {
     macro_rules! beside {

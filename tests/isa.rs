@@ -26,7 +26,7 @@ fn child() {
 fn used_with(wish: &str) -> Option<String> {
     let itself = std::env::current_exe().ok()?;
     let mut child = Command::new(itself);
-    child.args(["child", "--exact", "--nocapture"]).env(Isa::VARIABLE, wish);
+    child.args(["isa::child", "--exact", "--nocapture"]).env(Isa::VARIABLE, wish);
     let output = child.output().ok()?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{wish}: {said}");

@@ -151,7 +151,7 @@ impl Line {
     #[inline(always)]
     pub(super) fn window(&self, byte: u32) -> &[u8; 8] {
         let byte = (byte as usize).min(56);
-        self.0[byte..byte + 8].as_array().unwrap_or(&[0; 8])
+        self.0[byte..].first_chunk().unwrap_or(&[0; 8])
     }
 
     #[inline(always)]

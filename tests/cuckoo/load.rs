@@ -6,7 +6,7 @@ use besom::cuckoo::PartialKeyCuckooFilter;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
 use besom::{Filter, Insert};
 
-use crate::{Stored, is_full};
+use super::{Stored, is_full};
 
 fn sizes() -> Vec<usize> {
     let mut sizes = vec![1_000, 1_001, 4_999, 30_000, 200_000];

@@ -6,7 +6,7 @@ use besom::cuckoo::{
 };
 use besom::{BuildError, Filter, Insert};
 
-use crate::Stored;
+use super::Stored;
 
 const KEYS: u64 = 100_000;
 const QUERIES: u64 = 2_000_000;

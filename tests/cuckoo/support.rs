@@ -8,7 +8,7 @@ use besom::cuckoo::CuckooFilterBuilder;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
 use besom::testing::Random;
 
-use crate::{Stored, is_full, trace};
+use super::{Stored, is_full, trace};
 
 /// Keys that are not stored; stored ones are small.
 const STRANGERS: u64 = 1 << 40;

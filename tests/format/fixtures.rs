@@ -1,6 +1,6 @@
 //! Catches: any change of the format. Files of version 2 are read for ever, and filters give the same bytes for ever.
 //!
-//! A fixture is never written again. For a new kind, `cargo test --test format -- --ignored write_missing_fixtures`.
+//! A fixture is never written again. For a new kind, `cargo test --test all -- --ignored write_missing_fixtures`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +9,8 @@ use besom::bloom::BlockedBloomFilter;
 use besom::format::{Persist, ReadOptions, WriteOptions};
 use besom::{Filter, KeyHasher, SipHash, Xxh3};
 
+use super::subjects::{State, Subject};
 use crate::for_every_subject;
-use crate::subjects::{State, Subject};
 
 fn path_of<S: Subject>() -> PathBuf {
     let hash = if <S::Filter as besom::Filter>::Hasher::KIND == Xxh3::KIND { "" } else { "-siphash" };
@@ -32,7 +32,7 @@ fn agrees<S: Subject>() {
     assert!(kept == bytes, "{} is not what the filter is written as now", path.display());
     let (read, header) = S::Filter::load(&path, &ReadOptions::new()).unwrap();
     assert_eq!((header.version, header.generation), (2, 0x0102_0304));
-    crate::round_trip::answers_agree(&filter, &read, &keys, 1_000);
+    super::round_trip::answers_agree(&filter, &read, &keys, 1_000);
 }
 
 #[test]

@@ -7,9 +7,10 @@ use std::time::Instant;
 use besom::format::{Persist, ReadOptions, WriteOptions, check};
 use besom::testing::Damage;
 
-use crate::memory::most;
-use crate::subjects::{State, Subject};
-use crate::{for_every_subject, times};
+use super::memory::most;
+use super::subjects::{State, Subject};
+use super::times;
+use crate::for_every_subject;
 
 /// What reading may take beyond the size of the input: a chunk, and what is of constant size in every filter.
 const CONSTANT: usize = 128 << 10;

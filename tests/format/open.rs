@@ -6,11 +6,11 @@ use std::sync::Arc;
 use besom::Filter;
 use besom::format::{FormatError, Persist, ReadOptions, Region, WriteOptions};
 
+use super::memory::most;
+use super::round_trip::answers_agree;
+use super::save::Scratch;
+use super::subjects::{State, Subject};
 use crate::for_every_subject;
-use crate::memory::most;
-use crate::round_trip::answers_agree;
-use crate::save::Scratch;
-use crate::subjects::{State, Subject};
 
 fn answers_in_place<S: Subject>() {
     for State { filter, keys } in S::states(20_000, 5) {

@@ -7,8 +7,9 @@ use besom::format::{FormatError, Persist, ReadOptions, WriteOptions, check, insp
 use besom::quotient::QuotientFilter;
 use besom::{Filter, SipHash, Xxh3};
 
-use crate::subjects::{State, Subject};
-use crate::{for_every_subject, times};
+use super::subjects::{State, Subject};
+use super::times;
+use crate::for_every_subject;
 
 /// Both filters give the same answers, on the keys of one of them and on others.
 pub(crate) fn answers_agree<F: Filter>(filter: &F, read: &F, keys: &[u64], others: u64) {
@@ -118,7 +119,7 @@ fn filters_follow_each_other_in_one_stream() {
 
 #[test]
 fn damage_is_located() {
-    let State { filter, .. } = crate::subjects::Quotient::<Xxh3>::states(200_000, 1).pop().unwrap();
+    let State { filter, .. } = super::subjects::Quotient::<Xxh3>::states(200_000, 1).pop().unwrap();
     let bytes = filter.to_bytes(&WriteOptions::new()).unwrap();
     let payload_at = bytes.len() as u64 - inspect(&mut &bytes[..]).unwrap().payload_len;
     let damaged = payload_at + 3 * 65_536 + 77;
@@ -155,7 +156,7 @@ fn a_writer_that_fails_is_reported() {
         }
     }
 
-    let State { filter, .. } = crate::subjects::Bloom::<Xxh3>::states(100, 1).pop().unwrap();
+    let State { filter, .. } = super::subjects::Bloom::<Xxh3>::states(100, 1).pop().unwrap();
     let len = filter.to_bytes(&WriteOptions::new()).unwrap().len();
     for room in 0..len {
         assert!(matches!(filter.write_to(&mut Full(room), &WriteOptions::new()), Err(FormatError::Io(_))));

@@ -11,7 +11,7 @@ use besom::quotient::QuotientFilter;
 use besom::testing::Random;
 use besom::{Filter, Insert, Xxh3};
 
-use crate::times;
+use super::times;
 
 /// A directory that goes when this value does.
 pub(crate) struct Scratch(PathBuf);
@@ -67,12 +67,18 @@ fn a_save_that_is_killed_leaves_the_old_file_or_the_new_one() {
     for round in 0..times(500) {
         filter_of(0).save(&path, &WriteOptions::new()).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "save::saves_until_it_is_killed", "--nocapture"])
+            .args(["--exact", "format::save::saves_until_it_is_killed", "--nocapture"])
             .env(CHILD, &path)
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_micros(2_000 + random.below(30_000)));
+        // Not before it has begun: a child that saves nothing would show nothing.
+        let begun = (0..20_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            load(&path).1 > 0
+        });
+        assert!(begun, "round {round}: the child saves nothing");
+        std::thread::sleep(Duration::from_micros(random.below(30_000)));
         child.kill().unwrap();
         child.wait().unwrap();
         let (filter, generation) = load(&path);

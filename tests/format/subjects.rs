@@ -427,6 +427,6 @@ macro_rules! for_every_subject {
         $(for_every_subject!(@@ $hasher, $check, $arguments, $subject);)*
     };
     (@@ $hasher:ident, $check:ident, ($($argument:expr),*), $subject:ident) => {
-        $check::<$crate::subjects::$subject<besom::$hasher>>($($argument),*);
+        $check::<$crate::format::subjects::$subject<besom::$hasher>>($($argument),*);
     };
 }

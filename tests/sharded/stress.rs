@@ -8,7 +8,8 @@ use besom::sharded::ShardedError;
 use besom::testing::{Fault, Faults, Faulty, Random};
 use besom::{Adaptive, AdaptiveError, BuildError, Filter, MemoryRemote, Seed, Sharded};
 
-use crate::{for_every_family, times};
+use super::times;
+use crate::for_every_family;
 
 const KEYS: u64 = 600;
 const THREADS: u64 = 4;

@@ -1,7 +1,7 @@
 //! The cuckoo family from outside: the load it reaches, its false positives before and after repairs, and what
 //! its papers say of them.
 //!
-//! Everything is seeded. `BESOM_FULL=1 cargo test --release --test cuckoo -- --nocapture` runs the large sizes,
+//! Everything is seeded. `BESOM_FULL=1 cargo test --release --test all cuckoo:: -- --nocapture` runs the large sizes,
 //! too, and prints the figures.
 
 mod load;

@@ -1,16 +1,13 @@
 //! Files: every filter comes back from its bytes as it was, damaged bytes do no harm, and a file is there as a whole.
 
 mod fixtures;
-mod memory;
+pub(crate) mod memory;
 mod mutations;
 mod open;
 mod round_trip;
 mod save;
 mod size;
 mod subjects;
-
-#[global_allocator]
-static ALLOCATOR: memory::Counting = memory::Counting;
 
 /// How many times a loop is to run: a hundredth of the full number unless `BESOM_FULL` is set.
 fn times(full: u64) -> u64 {
