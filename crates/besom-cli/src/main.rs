@@ -56,8 +56,6 @@ enum Verb {
     Apply(delta::Apply),
     /// Attack every filter with every adversary, and show which ones keep their rate
     Attack(attack::Attack),
-    /// Repeat the experiments of the papers behind the filters
-    Reproduce(other::Experiments),
     /// Print completions for a shell
     Completions(other::Completions),
     /// Print the manual, or write its pages
@@ -77,7 +75,6 @@ impl Verb {
             Self::Diff(command) => command.run(),
             Self::Apply(command) => command.run(),
             Self::Attack(command) => command.run(),
-            Self::Reproduce(command) => command.run(),
             Self::Completions(command) => command.run(),
             Self::Man(command) => command.run(),
         }

@@ -1,47 +1,14 @@
-//! The experiments of the papers, and what shells and manuals want to know of this command.
+//! What shells and manuals want to know of this command.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use besom_lab::command;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::error::{Ending, Failure, Outcome};
 use crate::output;
-
-/// The experiments of the papers.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  besom reproduce all --quick
-  besom reproduce 004-remote --runs 1 --out target/lab
-  besom reproduce list
-
-Exit codes: 0 success, 1 an experiment failed or did not finish, 2 usage or input error.")]
-pub(crate) struct Experiments {
-    #[command(flatten)]
-    arguments: command::Reproduce,
-}
-
-impl Experiments {
-    pub(crate) fn run(&self) -> Outcome {
-        if self.arguments.is_list() {
-            command::list(&mut io::stdout().lock()).map_err(Failure::Output)?;
-            return Ok(Ending::Fine);
-        }
-        match command::reproduce(&self.arguments) {
-            Ok(true) => Ok(Ending::Fine),
-            Ok(false) => Ok(Ending::No),
-            Err(error) => Err(match error.downcast::<io::Error>() {
-                Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::Output(*error),
-                Ok(error) => Failure::Usage(error.to_string()),
-                Err(error) => Failure::Usage(error.to_string()),
-            }),
-        }
-    }
-}
 
 /// Completions for a shell.
 #[derive(Debug, Args)]

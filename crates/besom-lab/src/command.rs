@@ -52,14 +52,6 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Where real traces are looked for if nobody says where.
 const DEFAULT_DATA: &str = "../shared/data";
 
-impl Reproduce {
-    /// Whether the list of experiments is what was asked for.
-    #[must_use]
-    pub fn is_list(&self) -> bool {
-        self.names.len() == 1 && self.names[0] == "list"
-    }
-}
-
 /// Shows the experiments and the filters by name.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! The command `besom-lab`.
 
+use std::io;
 use std::process::ExitCode;
 
 use besom_lab::command::{self, Reproduce};
@@ -21,22 +22,23 @@ enum Verb {
     List,
 }
 
+/// 0 fine, 1 something failed or was left undone, 2 usage or input error, 141 nobody reads standard output any more.
 fn main() -> ExitCode {
-    match Command::parse().verb {
-        Verb::Reproduce(arguments) => match command::reproduce(&arguments) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(error) => {
-                eprintln!("besom-lab: {error}");
-                ExitCode::FAILURE
-            }
-        },
-        Verb::List => match command::list(&mut std::io::stdout().lock()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("besom-lab: {error}");
-                ExitCode::FAILURE
-            }
-        },
+    let done = match Command::parse().verb {
+        Verb::Reproduce(arguments) => command::reproduce(&arguments),
+        Verb::List => command::list(&mut io::stdout().lock()).map(|()| true).map_err(Into::into),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) if is_closed_pipe(error.as_ref()) => ExitCode::from(141),
+        Err(error) => {
+            eprintln!("besom-lab: {error}");
+            ExitCode::from(2)
+        }
     }
+}
+
+fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

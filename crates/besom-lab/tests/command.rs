@@ -2,7 +2,7 @@
 //! hint.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn lab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_besom-lab")).args(arguments).output().expect("the binary starts")
@@ -73,4 +73,21 @@ fn the_list_names_experiments_and_filters() {
     for name in ["001-figure-2-active-set", "003-theorems", "004-sustained-rates", "telescoping", "broom"] {
         assert!(text.contains(name), "{name}");
     }
+}
+
+#[test]
+fn a_closed_pipe_a_full_disk_and_wrong_names_have_their_own_exit_codes() {
+    let code = |arguments: &[&str], stdout: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_besom-lab"));
+        let output = command.args(arguments).stdout(stdout).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(code(&["list"], writer.into()), (Some(141), String::new()));
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let (status, told) = code(&["list"], full.into());
+    assert!(status == Some(2) && told.starts_with("besom-lab: "), "{status:?} {told}");
+    let (status, told) = code(&["reproduce", "no-such-figure"], Stdio::null());
+    assert!(status == Some(2) && told.contains("no experiment is called"), "{status:?} {told}");
 }

@@ -129,19 +129,12 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     folder.run(&["build", "keys", "-o", "f"]).code(0);
     folder.shell("besom query f keys > /dev/full").refused("standard output: ");
     folder.shell("besom inspect f > /dev/full").refused("standard output: ");
-    folder.shell("besom reproduce 002-figure-15 --runs 1 > /dev/full").refused("standard output: ");
-    std::fs::remove_dir_all(folder.path("target")).unwrap();
-    // Reports and manuals consist of many files: those that there are stay, none is cut off.
+    // A manual consists of many files: those that there are stay, none is cut off.
     folder.shell(&line("besom man --out pages")).code(0);
     let pages = || std::fs::read_dir(folder.path("pages")).unwrap().count();
     let whole = pages();
     folder.shell("trap '' XFSZ; ulimit -f 1; exec besom man --out pages").refused("pages: ");
     assert_eq!(pages(), whole, "nothing was left behind");
-    folder.shell(&line("besom reproduce 002-figure-15 --runs 1 --out lab")).refused("report.");
-    let left = std::fs::read_dir(folder.path("lab")).unwrap().map(|file| file.unwrap().file_name());
-    let left: Vec<_> =
-        left.map(|name| name.into_string().unwrap()).filter(|name| name.contains("report")).collect();
-    assert!(left.iter().all(|name| !name.ends_with(".new")), "{left:?}");
 }
 
 #[test]
@@ -152,8 +145,6 @@ fn a_closed_pipe_ends_it_silently() {
     for arguments in [
         &["query", "f", "keys"][..],
         &["completions", "bash"],
-        &["reproduce", "list"],
-        &["reproduce", "002-figure-15", "--runs", "1"],
         &["compare", "--trace", "keys", "--filters", "bloom", "--attack", "10", "--seeds", "1"],
         &["attack", "--games", "1", "--keys", "64", "--filters", "bloom"],
         &["man"],
@@ -183,8 +174,6 @@ fn wrong_usage_is_answered_with_exit_code_2_and_a_hint() {
         (&["compare", "--bits-per-key", "nan"], "not a number of bits"),
         (&["compare", "--trace", "keys", "--keys-format", "xml"], "csv:COLUMN"),
         (&["attack", "--adversaries", "nobody"], "single-query"),
-        (&["reproduce", "no-such-figure"], "no experiment is called"),
-        (&["reproduce", "004-remote", "--out", "keys"], "is no folder"),
         (&["merge", "keys", "-o", "f"], "2 values"),
         (&["nonsense"], "unrecognized"),
         (&[], "Usage"),

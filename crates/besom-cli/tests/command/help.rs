@@ -28,12 +28,10 @@ fn examples(help: &str) -> Vec<String> {
 /// Ordinary runs make the long ones shorter; one is left to those who have an hour.
 fn shortened(line: &str) -> Option<String> {
     let more = match line {
-        _ if crate::full() && line != "besom reproduce all --quick" => "",
+        _ if crate::full() => "",
         "besom compare" => " --story-queries 20000 --filters telescoping,bloom --attack 1000 --seeds 1",
         "besom attack" => " --games 1 --keys 64",
-        "besom reproduce all --quick" | "besom compare --story zipf:10000000 --seeds 5 --store memory" => {
-            return None;
-        }
+        "besom compare --story zipf:10000000 --seeds 5 --store memory" => return None,
         _ if line.starts_with("besom attack") => " --keys 64",
         _ => "",
     };
@@ -52,7 +50,6 @@ fn the_examples_of_every_command_work() {
         "merge",
         "convert",
         "attack",
-        "reproduce",
         "completions",
         "man",
     ];
