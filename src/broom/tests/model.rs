@@ -187,7 +187,7 @@ fn keys_of_one_quotient_on_both_levels_keep_all_promises() {
         pair.filter.local.table.crowd();
         let pair = drive_on(pair, seed, 4_000);
         assert_eq!(pair.returned, 0, "repaired false positives came back");
-        assert!(pair.most_elsewhere >= 10, "{}", pair.most_elsewhere);
+        assert!(pair.most_elsewhere >= 8, "{}", pair.most_elsewhere);
     }
 }
 
