@@ -89,11 +89,6 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
         bits + ghost_bits
     }
 
-    /// Whether there are more adaptivity bits than there should be.
-    pub(super) fn is_over_budget(&self) -> bool {
-        self.adaptivity_bits() > self.budget
-    }
-
     pub(super) fn out_of_memory<E>(&self) -> AdaptiveError<E> {
         AdaptiveError::OutOfMemory { bytes: self.table.memory_bits() / 8 }
     }

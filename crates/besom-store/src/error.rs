@@ -23,8 +23,8 @@ pub enum StoreError<E> {
         /// Another process has taken over.
         fenced: bool,
     },
-    /// An error of the database has taken back commits that were acknowledged as [buffered](crate::Durability::Buffered).
-    /// Told once; the store goes on from what is left.
+    /// An error of the database has taken back commits that were acknowledged as [buffered](crate::Durability::Buffered). The
+    /// operation did nothing. Every [handle](crate::Store#handles) of the store is told once; the store goes on from what is left.
     #[error(
         "an error of the database took back the last {commits} commits, which were acknowledged without being durable; write \
          them again, or use durable commits"
@@ -64,6 +64,9 @@ pub enum StoreError<E> {
         /// What went wrong.
         source: FormatError,
     },
+    /// The store was given no file for its snapshots.
+    #[error("the store has no file for snapshots; open it with Options::snapshot_path")]
+    NoSnapshotPath,
     /// The file where snapshots belong is not a snapshot. It is left alone.
     #[error(
         "{path} is no snapshot of a filter, and is left as it is; remove it, or give another snapshot path",
@@ -102,6 +105,12 @@ pub enum StoreError<E> {
     HalfAdopted {
         /// Its file or path.
         name: String,
+        /// The table.
+        table: String,
+    },
+    /// A table that is to be adopted has the name of one that the store needs. Nothing has changed.
+    #[error("the store has a table {table:?} of its own; rename yours before it is adopted")]
+    OwnTable {
         /// The table.
         table: String,
     },

@@ -42,7 +42,8 @@ use crate::{Batch, Durability, Layout, Metrics, Opening, StoreError, StoreFilter
 ///
 /// # Threads
 ///
-/// All operations take `&self`. Reading threads wait for a writing one only while it changes the filter in memory, never while
+/// All operations take `&self`, and a handle is cheap to clone; the store is closed with the last one. Each clone is told once of
+/// commits that were [lost](StoreError::RolledBack), so give every thread its own. Reading threads wait for a writing one only while it changes the filter in memory, never while
 /// it waits for the disk. Writes wait for each other. Growth and snapshots take the filter's memory once more while they last.
 ///
 /// # When things fail
@@ -50,17 +51,29 @@ use crate::{Batch, Durability, Layout, Metrics, Opening, StoreError, StoreFilter
 /// As [`Store`] says. After a crash the filter is loaded from its snapshot and caught up with what was written since; where that
 /// is not possible it is built from the keys. [`opening`](Self::opening) says what was done.
 pub struct RedbStore<F: StoreFilter> {
-    pub(crate) store: Arc<Store<F, Redb>>,
-    /// The thread that writes one by itself.
+    pub(crate) store: Store<F, Redb>,
+    closing: Arc<Closing<F>>,
+}
+
+impl<F: StoreFilter> Clone for RedbStore<F> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), closing: self.closing.clone() }
+    }
+}
+
+/// Dropped with the last handle.
+struct Closing<F: StoreFilter> {
+    store: Store<F, Redb>,
+    /// The thread that writes a snapshot without being asked.
     background: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
-impl<F: StoreFilter> Drop for RedbStore<F> {
+impl<F: StoreFilter> Drop for Closing<F> {
     fn drop(&mut self) {
         // It would keep the database open. What it has to say of a failure it has said.
         let _ = lock(&self.background).take().map(JoinHandle::join);
         if self.store.is_closing_snapshot_due() {
-            self.store.snapshot_ended(wait(self.store.snapshot()));
+            self.store.snapshot_ended(wait(self.store.save_snapshot()));
         }
     }
 }
@@ -77,14 +90,14 @@ type NoFilter = besom::TelescopingFilter;
 
 impl<F: StoreFilter> RedbStore<F> {
     pub(super) fn new(store: Store<F, Redb>) -> Self {
-        let (store, background) = (Arc::new(store), Arc::new(Mutex::new(None::<JoinHandle<()>>)));
-        let (weak, thread) = (Arc::downgrade(&store), background.clone());
+        let (weak, background) = (store.downgrade(), Arc::new(Mutex::new(None::<JoinHandle<()>>)));
+        let thread = background.clone();
         store.take_snapshots_with(move || {
             let Some(store) = weak.upgrade() else { return };
-            let work = move || store.snapshot_ended(wait(store.snapshot()));
+            let work = move || store.snapshot_ended(wait(store.save_snapshot()));
             *lock(&thread) = Some(std::thread::spawn(work));
         });
-        Self { store, background }
+        Self { store: store.clone(), closing: Arc::new(Closing { store, background }) }
     }
 
     /// The store on any engine that this is, for those who awaits, or writes for all engines.

@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use ::redb::{Error, Key, TableDefinition, TableHandle, Value, WriteTransaction};
+use ::redb::{
+    Database, Error, Key, ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle, Value,
+    WriteTransaction,
+};
 use besom::{BuildError, Seed};
 
-use super::ADOPTION;
 use super::builder::RedbStoreBuilder;
-use super::engine::Redb;
+use super::engine::{Broken, Redb};
 use super::store::RedbStore;
+use super::{ADOPTION, definition};
 use crate::batch::Step;
-use crate::guard::{Listener, Outcome, Store};
+use crate::engine::Table;
+use crate::guard::{Listener, MAX_KEY, Outcome, Store};
 use crate::{Progress, StoreError, StoreFilter, wait};
 
 /// Rows, and bytes, that one transaction moves out of a table that is adopted.
@@ -188,23 +192,61 @@ fn take_rows<K: Key + 'static, V: Value + 'static>(
     Ok((rows, left))
 }
 
+/// Finds what would stop the adoption of a table half-way: other types, and keys that are too long.
+fn check_table<K: Key + 'static, V: Value + 'static>(
+    path: &Path,
+    table: TableDefinition<'_, K, V>,
+) -> Outcome<(), Redb> {
+    let own = Table::ALL.map(|table| definition(table).name().to_owned());
+    if own.iter().any(|own| own == table.name()) || table.name() == ADOPTION.name() {
+        return Err(StoreError::OwnTable { table: table.name().to_owned() });
+    }
+    let longest = || -> Result<usize, Error> {
+        let database = match Database::open(path) {
+            // Whoever opens the store says so better.
+            Err(_) => return Ok(0),
+            Ok(database) => database,
+        };
+        let own = match database.begin_read()?.open_table(table) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(0),
+            own => own?,
+        };
+        let mut longest = K::fixed_width().unwrap_or(0);
+        if K::fixed_width().is_none() {
+            for row in own.iter()? {
+                longest = longest.max(K::as_bytes(&row?.0.value()).as_ref().len());
+            }
+        }
+        Ok(longest)
+    };
+    // redb panics when it meets damage.
+    let longest = Broken::default().checked(longest).map_err(StoreError::Engine)?;
+    if longest > MAX_KEY {
+        return Err(StoreError::KeyTooLong { len: longest, max: MAX_KEY });
+    }
+    Ok(())
+}
+
 impl RedbStoreBuilder {
     /// Opens a store that takes over a table of the same file: makes the store if there is none, moves all rows of the table into
     /// it, and deletes the table. Keys and values are redb's bytes of the table's types.
     ///
     /// Rows are moved by a few thousand in a transaction. If it is broken off, every row is in one of the two places, and calling
     /// this again goes on; [`open`](Self::open) refuses the store until then. Once it is done, this is the same as `open`. It
-    /// reports [progress](Self::on_progress). A key that the store has already gets the table's value.
+    /// reports [progress](Self::on_progress). A key that the store has already gets the table's value. Keys that may be too long
+    /// are all read before anything is changed.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); there must be a file. [`StoreError::HalfAdopted`] if another table is being adopted.
+    /// As [`open`](Self::open); there must be a file. [`StoreError::HalfAdopted`] if another table is being adopted. With
+    /// [`StoreError::OwnTable`], [`StoreError::KeyTooLong`] and for a table of other types nothing has changed.
     pub fn adopt<F: StoreFilter, K: Key + 'static, V: Value + 'static>(
         self,
         path: impl AsRef<Path>,
         table: TableDefinition<'_, K, V>,
         make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
     ) -> Outcome<RedbStore<F>, Redb> {
+        check_table(path.as_ref(), table)?;
         let listener = self.options.listener.clone();
         let store = self.create(false).adopting(table.name()).open(path, make)?;
         store.move_rows(table, listener.as_ref())?;

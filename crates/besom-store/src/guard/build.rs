@@ -152,7 +152,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     /// Makes durable what was written so far, and lets somebody take a copy of the filter that stands for it.
     pub(crate) async fn copy_durably(&self, writer: &mut Writer) -> Outcome<(F, Position, E::Receipt), E> {
-        self.settle(writer).await?;
+        self.settle_silently(writer).await?;
         let receipt = self.commit(writer, Vec::new(), (0, 0), &[], Durability::Durable).await?;
         // What comes behind it is written down from here on.
         if F::HASH_ADDRESSED {

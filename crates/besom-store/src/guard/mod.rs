@@ -33,9 +33,9 @@ mod write;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::{ControlFlow, Deref, RangeInclusive};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use besom::format::Persist;
 use besom::play::Play;
@@ -46,6 +46,7 @@ pub(crate) use live::Live;
 pub(crate) use open::Snapshots;
 use snapshots::{Automatic, SnapshotTime};
 use state::State;
+pub(crate) use write::MAX_KEY;
 
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow};
 use crate::metrics::{Counters, Metrics};
@@ -94,7 +95,23 @@ const MAX_PAIRS: usize = 4096;
 /// An error of the database reaches the caller as it is. A write that fails was made or not: the store finds out with the next
 /// write, and in the meantime no key is rejected that may be there. A repair that fails never fails the `get` that asked for
 /// it: [`metrics`](Self::metrics) counts it and [`take_fault`](Self::take_fault) tells it.
+///
+/// # Handles
+///
+/// A store is a handle, and its clones are handles of the same store; each costs a pointer and a number. After an error that
+/// took back commits which were acknowledged but not durable, the next operation of **every** handle fails once with
+/// [`StoreError::RolledBack`], having done nothing: whoever holds it may have seen what is gone. So give every thread and task
+/// that has to hear of it a clone, rather than a reference that it shares with others. Queries that are under way when the
+/// database is opened again may see the older state before they hear of it.
 pub struct Store<F, E: Engine> {
+    shared: Arc<Shared<F, E>>,
+    /// Of the commits that were lost, those that the holder of this handle was told of.
+    told: AtomicU64,
+}
+
+/// What all handles of a store share. Nobody outside can do anything with it.
+#[doc(hidden)]
+pub struct Shared<F, E: Engine> {
     pub(crate) engine: E,
     pub(crate) header: Header,
     state: RwLock<State<F>>,
@@ -105,7 +122,7 @@ pub struct Store<F, E: Engine> {
     durability: Durability,
     durable_every: u64,
     durable_within: std::time::Duration,
-    pub(crate) opening: Opening,
+    pub(crate) opening: OnceLock<Opening>,
     /// How many keys there are; no more than that if they were not counted.
     keys: AtomicU64,
     uncounted: AtomicBool,
@@ -117,6 +134,29 @@ pub struct Store<F, E: Engine> {
     /// The last failure that failed no operation.
     fault: Mutex<Option<StoreError<E::Error>>>,
     snapshots: Automatic,
+}
+
+impl<F, E: Engine> Deref for Store<F, E> {
+    type Target = Shared<F, E>;
+
+    fn deref(&self) -> &Shared<F, E> {
+        &self.shared
+    }
+}
+
+impl<F, E: Engine> Clone for Store<F, E> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), told: AtomicU64::new(self.told.load(Ordering::Acquire)) }
+    }
+}
+
+/// A store, as long as somebody else has it. What works in the background is told nothing of lost commits.
+pub(crate) struct WeakStore<F, E: Engine>(Weak<Shared<F, E>>);
+
+impl<F, E: Engine> WeakStore<F, E> {
+    pub(crate) fn upgrade(&self) -> Option<Store<F, E>> {
+        Some(Store { shared: self.0.upgrade()?, told: AtomicU64::new(u64::MAX) })
+    }
 }
 
 /// What belongs to anyone who writes.
@@ -203,14 +243,35 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         Ok(None)
     }
 
-    /// Whether the filter is not to be believed, because the database is in an unknown state.
+    /// Whether the filter is not to be believed, because the database is in an unknown state. Every operation asks this first, so
+    /// it is here that its caller hears of lost commits.
     #[inline]
     fn is_blind(&self) -> Outcome<bool, E> {
-        match self.engine.health() {
-            Health::Sound => Ok(false),
-            Health::Broken => Ok(true),
-            Health::Closed { fenced } => Err(StoreError::Closed { fenced }),
+        let blind = match self.engine.health() {
+            Health::Sound => false,
+            Health::Broken => true,
+            Health::Closed { fenced } => return Err(StoreError::Closed { fenced }),
+        };
+        self.tell_of_losses()?;
+        Ok(blind)
+    }
+
+    /// Fails if commits were lost that the holder of this handle was not told of.
+    #[inline]
+    pub(crate) fn tell_of_losses(&self) -> Outcome<(), E> {
+        let lost = self.counters.rolled_back.get();
+        if self.told.load(Ordering::Acquire) >= lost {
+            return Ok(());
         }
+        // One of those who share a handle hears of it.
+        match lost.saturating_sub(self.told.fetch_max(lost, Ordering::AcqRel)) {
+            0 => Ok(()),
+            commits => Err(StoreError::RolledBack { commits }),
+        }
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakStore<F, E> {
+        WeakStore(Arc::downgrade(&self.shared))
     }
 
     /// The value of a key that the filter accepts.
@@ -386,7 +447,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     /// How the store came by its filter.
     pub fn opening(&self) -> &Opening {
-        &self.opening
+        self.opening.get_or_init(|| Opening::Empty)
     }
 
     /// Where the data lies.
@@ -462,7 +523,7 @@ impl<F, E: Engine> fmt::Debug for Store<F, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store")
             .field("layout", &self.header.layout)
-            .field("opening", &self.opening)
+            .field("opening", &self.opening.get())
             .finish_non_exhaustive()
     }
 }

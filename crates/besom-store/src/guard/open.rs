@@ -1,14 +1,14 @@
 //! How a store is opened, and how it comes by its filter.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 
 use besom::{BuildError, KeyHasher, Seed};
 
 use super::settle::entries;
 use super::state::State;
-use super::{Automatic, Maker, Outcome, Store, StoreFilter, Writer};
+use super::{Automatic, Maker, Outcome, Shared, Store, StoreFilter, Writer};
 use crate::engine::{Durability, Engine, KeyRange, Table, View, Write};
 use crate::metrics::Counters;
 use crate::record::{self, Entry, FORMAT, Header, Index, NoHeader, Position};
@@ -79,7 +79,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             check_rows::<E, _>(found.index, &view, filter.hasher()).await?;
         }
         let (keys, first_row) = (last.1.keys, log.first().map_or(0, |(position, _)| position.number));
-        let store = Self {
+        let shared = Shared {
             engine,
             header,
             state: RwLock::new(State::new(filter)),
@@ -100,7 +100,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             durability: options.durability,
             durable_every: options.durable_every,
             durable_within: options.durable_within,
-            opening: Opening::Empty,
+            opening: OnceLock::new(),
             keys: AtomicU64::new(keys),
             uncounted: AtomicBool::new(last.1.uncounted),
             miscounted: AtomicI64::new(0),
@@ -108,24 +108,28 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             fault: Mutex::new(None),
             snapshots: Automatic::new(options.snapshot_every, last.0.number, options.snapshot_path),
         };
-        store.counters.position.set(last.0.number);
-        store.come_by_filter(found, &log, snapshots).await
+        shared.counters.position.set(last.0.number);
+        let store = Self { shared: Arc::new(shared), told: AtomicU64::new(0) };
+        let opening = store.come_by_filter(found, &log, snapshots).await?;
+        // The first word counts, and there is one.
+        let _ = store.opening.set(opening);
+        Ok(store)
     }
 
     /// Loads the filter, catches it up, or builds it.
     async fn come_by_filter(
-        mut self,
+        &self,
         found: Option<Header>,
         log: &[(Position, Entry)],
         snapshots: impl Snapshots<F>,
-    ) -> Outcome<Self, E> {
+    ) -> Outcome<Opening, E> {
         let Some(found) = found else {
             // A new store. What is in its header is durable before anything else is written.
             let header = Write { table: Table::State, key: Vec::new(), value: Some(self.header.encode()) };
             let receipt =
                 self.engine.write(vec![header], Durability::Durable).await.map_err(StoreError::Engine)?;
             self.acknowledge(receipt).await?;
-            return Ok(self);
+            return Ok(Opening::Empty);
         };
         let mut writer = self.writer.try_lock().map_err(|_| StoreError::BrokenOff)?;
         let indexed = found.index == self.header.index;
@@ -141,11 +145,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let loaded = if indexed { snapshots.find(&names).await } else { Ok(None) };
         let refused = match loaded {
             Ok(Some((filter, name))) => match self.take_snapshot(&mut writer, filter, name, log).await? {
-                Ok(opening) => {
-                    drop(writer);
-                    self.opening = opening;
-                    return Ok(self);
-                }
+                Ok(opening) => return Ok(opening),
                 Err(refused) => Some(refused),
             },
             Ok(None) => None,
@@ -154,16 +154,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         if let Some(refused) = &refused {
             crate::events::failure("a snapshot was not used", refused);
         }
-        let opening = match writer.keys {
-            0 if refused.is_none() && F::HASH_ADDRESSED => Opening::Empty,
-            _ => {
-                let (keys, seconds) = self.build(&mut writer).await?;
-                Opening::Built { keys, seconds, refused }
-            }
-        };
-        drop(writer);
-        self.opening = opening;
-        Ok(self)
+        if writer.keys == 0 && refused.is_none() && F::HASH_ADDRESSED {
+            return Ok(Opening::Empty);
+        }
+        let (keys, seconds) = self.build(&mut writer).await?;
+        Ok(Opening::Built { keys, seconds, refused })
     }
 
     /// Takes the filter of a snapshot of one of the last states, and settles all homes that have changed since.

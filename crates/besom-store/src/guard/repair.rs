@@ -133,7 +133,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// A repair that changes the index, which takes a writer. A query does not wait to become one.
     async fn repair_as_writer(&self, key: &[u8]) -> Outcome<End, E> {
         let Ok(mut writer) = self.writer.try_lock() else { return Ok(End::Later) };
-        self.settle(&mut writer).await?;
+        self.settle_silently(&mut writer).await?;
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let (mut play, mut apart) = (Play::new(), None);
         let adaptation = loop {

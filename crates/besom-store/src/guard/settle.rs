@@ -24,20 +24,22 @@ const AT_ONCE: usize = 64;
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Finds out what became of a commit that failed, opens the database again if it asks for that, and brings filter and index
-    /// into step. Costs nothing if nothing has failed.
+    /// into step. Costs nothing if nothing has failed. The caller hears of commits that were lost.
     pub(crate) fn settle<'s>(&'s self, writer: &'s mut Writer) -> Boxed<'s, Outcome<(), E>> {
         Box::pin(async move {
-            let lost_commits = self.resolve(writer).await?;
+            self.settle_silently(writer).await?;
+            self.tell_of_losses()
+        })
+    }
+
+    /// The same for those who fail nobody: an error of theirs would be heard by nobody.
+    pub(super) fn settle_silently<'s>(&'s self, writer: &'s mut Writer) -> Boxed<'s, Outcome<(), E>> {
+        Box::pin(async move {
+            self.resolve(writer).await?;
             if self.read_state().lost {
                 self.build(writer).await?;
             }
-            match lost_commits {
-                0 => Ok(()),
-                commits => {
-                    self.counters.rolled_back.add(commits);
-                    Err(StoreError::RolledBack { commits })
-                }
-            }
+            Ok(())
         })
     }
 
@@ -50,8 +52,8 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         waits && !(writer.unsure || state.lost || state.blind) && self.engine.health() == Health::Sound
     }
 
-    /// The same, but builds no filter. How many commits the database has lost.
-    pub(crate) async fn resolve(&self, writer: &mut Writer) -> Outcome<u64, E> {
+    /// The same, but builds no filter.
+    pub(crate) async fn resolve(&self, writer: &mut Writer) -> Outcome<(), E> {
         match self.engine.health() {
             Health::Sound => {}
             Health::Closed { fenced } => return Err(StoreError::Closed { fenced }),
@@ -70,9 +72,11 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             (!state.lost && state.doubts.is_empty(), state.blind)
         };
         if sound && !blind && !writer.unsure && !writer.uncounted {
-            return Ok(0);
+            return Ok(());
         }
-        let lost_commits = if writer.unsure || blind { self.find_out(writer).await? } else { 0 };
+        if writer.unsure || blind {
+            self.find_out(writer).await?;
+        }
         self.settle_doubts().await?;
         let counted = {
             let mut state = self.write_state();
@@ -86,11 +90,12 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         if let Some(keys) = counted.filter(|_| writer.uncounted) {
             self.count(writer, keys);
         }
-        Ok(lost_commits)
+        Ok(())
     }
 
-    /// Compares the state that the database is in with the one that was acknowledged last. How many commits it has lost.
-    async fn find_out(&self, writer: &mut Writer) -> Outcome<u64, E> {
+    /// Compares the state that the database is in with the one that was acknowledged last, and counts the commits that it has lost:
+    /// from then on every handle is told.
+    async fn find_out(&self, writer: &mut Writer) -> Outcome<(), E> {
         // What was on its way has arrived before this, or never will.
         let header = Write { table: Table::State, key: Vec::new(), value: Some(self.header.encode()) };
         let written = self.engine.write(vec![header], Durability::Buffered);
@@ -106,9 +111,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let mut state = self.write_state();
         if lost > 0 {
             (state.lost, writer.logged_from) = (true, None);
+            self.counters.rolled_back.add(lost);
         }
         state.blind = state.lost;
-        Ok(lost)
+        Ok(())
     }
 
     /// Settles the homes of all keys in doubt.

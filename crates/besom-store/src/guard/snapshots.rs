@@ -84,11 +84,17 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Snapshot`] if the file cannot be written, [`StoreError::NotASnapshot`] if something else has its name or the
-    /// store has none, [`StoreError::Engine`] if the database failed; the snapshot before it is still there then.
+    /// [`StoreError::Snapshot`] if the file cannot be written, [`StoreError::NotASnapshot`] if something else has its name,
+    /// [`StoreError::NoSnapshotPath`] if the store was given none, [`StoreError::Engine`] if the database failed; the snapshot
+    /// before it is still there then.
     pub async fn snapshot(&self) -> Outcome<(), E> {
-        let nowhere = || StoreError::NotASnapshot { path: PathBuf::new() };
-        let file = self.snapshots.file.as_ref().ok_or_else(nowhere)?.lock().await;
+        self.restore().await?;
+        self.save_snapshot().await
+    }
+
+    /// The same, and nobody hears of lost commits.
+    pub(crate) async fn save_snapshot(&self) -> Outcome<(), E> {
+        let file = self.snapshots.file.as_ref().ok_or(StoreError::NoSnapshotPath)?.lock().await;
         let (copy, position, receipt) = {
             let mut writer = self.writer.lock().await;
             self.copy_durably(&mut writer).await?

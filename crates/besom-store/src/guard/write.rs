@@ -33,7 +33,7 @@ const ENTERING: usize = 256;
 const LOOKED_UP: usize = 64;
 
 /// The longest key: what every engine takes, with the hash in front, and a byte for the table.
-const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>() - 1;
+pub(crate) const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>() - 1;
 
 /// A change to one key.
 pub(super) struct Op {
@@ -189,8 +189,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         let (receipt, idle) = {
             let mut writer = self.writer.lock().await;
             if !self.is_calm(&writer, ops.len()) {
-                self.settle(&mut writer).await?;
+                self.settle_silently(&mut writer).await?;
             }
+            // Somebody else may have found out while this one waited.
+            self.tell_of_losses()?;
             let plan = self.plan(&ops, &mut looked, stamp, unread).await?;
             let durability = self.durability_of(&writer, durability);
             let receipt = self.execute(&mut writer, &ops, &plan, durability).await?;
@@ -204,7 +206,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         }
         self.repair_waiting(REPAIRS).await;
         if self.snapshots.is_due(self.counters.position.get()) {
-            self.snapshot_ended(self.snapshot().await);
+            self.snapshot_ended(self.save_snapshot().await);
         }
         Ok(looked)
     }

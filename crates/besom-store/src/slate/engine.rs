@@ -18,6 +18,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::SlateOptions;
+use super::prefixes::policies;
 use crate::engine::{Durability, Engine, Health, KeyRange, Table, View, VisitRow, Write};
 
 /// Why SlateDB or the bucket failed.
@@ -115,7 +116,8 @@ async fn open_database(
     bucket: Arc<dyn ObjectStore>,
     options: SlateOptions,
 ) -> Result<Open, SlateFailure> {
-    let mut builder = Db::builder(path, bucket).with_settings(options.settings);
+    let builder = Db::builder(path, bucket).with_settings(options.settings);
+    let mut builder = builder.with_filter_policies(policies());
     if let Some((cache, number)) = options.cache {
         builder = builder.with_db_cache(cache, number);
     }

@@ -16,6 +16,7 @@ pub use slatedb;
 
 mod engine;
 mod options;
+mod prefixes;
 mod reader;
 mod shard;
 mod snapshot;

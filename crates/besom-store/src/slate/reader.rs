@@ -15,6 +15,7 @@ use slatedb::object_store::{self, ObjectStore};
 use slatedb::{DbReader, DbReaderMode};
 
 use super::engine::{SlateView, row_range};
+use super::prefixes::policies;
 use super::snapshot::{self, Name};
 use super::store::{Rows, data_range, failed};
 use super::{SlateError, SlateFailure, SlateOptions};
@@ -307,6 +308,7 @@ async fn open_view<F: StoreFilter>(
     let filter: F = snapshot::load(&**bucket, path, &name).await?;
     let mut builder = DbReader::builder(path.clone(), bucket.clone())
         .with_options(options.reader.clone())
+        .with_filter_policies(policies())
         .with_reader_mode(DbReaderMode::Checkpoint(name.checkpoint));
     if let Some((cache, number)) = &options.cache {
         builder = builder.with_db_cache(cache.clone(), *number);

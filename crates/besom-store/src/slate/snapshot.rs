@@ -151,6 +151,12 @@ impl<F: StoreFilter> SlateStore<F> {
     ///
     /// [`SlateError`] if the database or the bucket failed. There is no new snapshot then, and the older ones are still there.
     pub async fn publish(&self) -> Result<Published, SlateError> {
+        self.store.restore().await?;
+        self.publish_silently().await
+    }
+
+    /// The same, and nobody hears of lost commits.
+    pub(super) async fn publish_silently(&self) -> Result<Published, SlateError> {
         let mut publisher = self.publisher.lock().await;
         let engine = self.store.engine.clone();
         let db = engine.db();

@@ -12,14 +12,15 @@ use slatedb::object_store::path::Path;
 use super::engine::{Slate, row, row_range};
 use super::snapshot::{InBucket, Publisher};
 use super::{SlateError, SlateFailure, SlateOptions};
-use crate::engine::{Engine, Health, KeyRange, Table};
+use crate::engine::{KeyRange, Table};
 use crate::guard::{Store, key_of};
 use crate::{Layout, StoreError, StoreFilter};
 
 /// A SlateDB database behind an adaptive filter: the only writer of a bucket. All of [`Store`]'s operations are its own.
 ///
 /// [`get`](Store::get) asks the filter first; it awaits the database only if the filter says "maybe". When the database then
-/// does not have the key, the filter is repaired. A handle is cheap to clone, and can be used by many tasks at once.
+/// does not have the key, the filter is repaired. A handle is cheap to clone, and can be used by many tasks at once; each clone
+/// is told once of commits that were [lost](StoreError::RolledBack).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,7 +49,7 @@ use crate::{Layout, StoreError, StoreFilter};
 /// opens the same database fences this one: from then on its operations fail with [`StoreError::Closed`], before the filter is
 /// asked.
 pub struct SlateStore<F: StoreFilter> {
-    pub(super) store: Arc<Store<F, Slate>>,
+    pub(super) store: Store<F, Slate>,
     pub(super) publisher: Arc<tokio::sync::Mutex<Publisher>>,
 }
 
@@ -97,8 +98,8 @@ impl<F: StoreFilter> SlateStore<F> {
             // The first error counts.
             let _ = engine.close().await;
         }
-        let this = Self { store: Arc::new(opened?), publisher: Arc::default() };
-        let (store, publisher) = (Arc::downgrade(&this.store), this.publisher.clone());
+        let this = Self { store: opened?, publisher: Arc::default() };
+        let (store, publisher) = (this.store.downgrade(), this.publisher.clone());
         this.store.take_snapshots_with(move || {
             let Some(store) = store.upgrade() else { return };
             let this = Self { store, publisher: publisher.clone() };
@@ -129,14 +130,67 @@ impl<F: StoreFilter> SlateStore<F> {
     }
 
     async fn rows(&self, range: std::ops::Range<Bytes>) -> Result<Rows, SlateError> {
-        if let Health::Closed { fenced } = self.store.engine.health() {
-            return Err(StoreError::Closed { fenced });
-        }
+        let view = self.store.view().await?;
         let found = match range.is_empty() {
             true => None,
-            false => Some(self.store.engine.db().scan(range).await.map_err(failed)?),
+            false => Some(view.0.scan(range).await.map_err(failed)?),
         };
         Ok(Rows { found, layout: self.layout() })
+    }
+
+    /// [`publish`](Self::publish): a snapshot of the filter, in the bucket.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn snapshot(&self) -> Result<(), SlateError> {
+        self.publish().await.map(drop)
+    }
+
+    /// [`Store::backup`]: copies the store as it is now to another path or another bucket, while it is in use.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use besom::TelescopingFilter;
+    /// # use besom_store::slate::{SlateOptions, SlateStore};
+    /// # use slatedb::object_store::memory::InMemory;
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    /// # let make = |keys: usize, seed| TelescopingFilter::builder().capacity(keys.max(1000)).seed(seed).growable().build();
+    /// # let (bucket, elsewhere) = (Arc::new(InMemory::new()), Arc::new(InMemory::new()));
+    /// let store = SlateStore::open("ages", bucket, make, SlateOptions::new()).await?;
+    /// store.insert(b"Ada", b"36").await?;
+    /// store.backup("ages of today", elsewhere.clone()).await?;
+    /// let copy = SlateStore::open("ages of today", elsewhere, make, SlateOptions::new()).await?;
+    /// assert_eq!(copy.get(b"Ada").await?.as_deref(), Some(&b"36"[..]));
+    /// # copy.close().await?;
+    /// # store.close().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As there. There must be nothing at the path.
+    pub async fn backup(
+        &self,
+        path: impl Into<Path>,
+        bucket: Arc<dyn ObjectStore>,
+    ) -> Result<(), SlateError> {
+        let (path, options) = (path.into(), self.store.engine.options().clone());
+        // To open a database that is there would fence its writer, this one perhaps.
+        let there = bucket.list_with_delimiter(Some(&path)).await;
+        let there = there.map_err(|error| StoreError::Engine(error.into()))?;
+        if !(there.objects.is_empty() && there.common_prefixes.is_empty()) {
+            return Err(StoreError::NotAStore {
+                name: path.to_string(),
+                what: "a backup needs an empty place",
+            });
+        }
+        let target = Slate::open(path, bucket, options).await.map_err(StoreError::Engine)?;
+        let copied = self.store.backup(&target).await;
+        let closed = target.close().await.map_err(StoreError::Engine);
+        copied.and(closed)
     }
 
     /// Publishes a snapshot, so that the next start needs no scan, and closes the database. From then on all operations fail with
@@ -144,11 +198,13 @@ impl<F: StoreFilter> SlateStore<F> {
     ///
     /// # Errors
     ///
-    /// [`SlateError`] if one of the two failed. All that was acknowledged as durable is there.
+    /// [`SlateError`] if one of the two failed. All that was acknowledged as durable is there. [`StoreError::RolledBack`] if the
+    /// holder of this handle was not told of lost commits before; the store is closed then too.
     pub async fn close(&self) -> Result<(), SlateError> {
-        let published = self.publish().await;
+        let published = self.publish_silently().await;
         self.store.engine.close().await.map_err(StoreError::Engine)?;
-        published.map(drop)
+        published?;
+        self.store.tell_of_losses()
     }
 }
 

@@ -236,3 +236,32 @@ fn a_backup_is_one_state_of_a_store_in_use() {
         check(&store, &(0..5_000).map(|number| (key(number), 3_u64.to_le_bytes().to_vec())).collect());
     }
 }
+
+/// Before, the store's tables were made first, and an adoption that could not end left a store that could not be opened.
+#[test]
+fn a_table_that_cannot_be_adopted_is_left_as_it_is() {
+    const BYTES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("data");
+    const LONG: TableDefinition<'_, &str, u64> = TableDefinition::new("long");
+    const OTHER: TableDefinition<'_, u64, u64> = TableDefinition::new("long");
+    let directory = Directory::new();
+    let path = directory.file("mine");
+    let mine = Database::create(&path).unwrap();
+    let transaction = mine.begin_write().unwrap();
+    transaction.open_table(BYTES).unwrap().insert(&b"key"[..], &b"value"[..]).unwrap();
+    transaction.open_table(LONG).unwrap().insert(&*"a".repeat(65_600), 1).unwrap();
+    transaction.open_table(LONG).unwrap().insert("short", 2).unwrap();
+    transaction.commit().unwrap();
+    drop(mine);
+    let own = RedbStore::builder().adopt(&path, BYTES, make).unwrap_err();
+    assert!(matches!(&own, StoreError::OwnTable { table } if table == "data"), "{own}");
+    let long = RedbStore::builder().adopt(&path, LONG, make).unwrap_err();
+    assert!(matches!(long, StoreError::KeyTooLong { len: 65_600, .. }), "{long}");
+    let other = RedbStore::builder().adopt(&path, OTHER, make).unwrap_err();
+    assert!(
+        matches!(other, StoreError::Engine(besom_store::redb::Error::TableTypeMismatch { .. })),
+        "{other}"
+    );
+    let mine = Database::open(&path).unwrap();
+    let names = mine.begin_read().unwrap().list_tables().unwrap().count();
+    assert_eq!(names, 2, "nothing was made");
+}

@@ -6,6 +6,7 @@ mod chaos;
 mod failures;
 mod model;
 mod processes;
+mod requests;
 #[cfg(feature = "s3-test")]
 mod s3;
 mod snapshots;

@@ -1,5 +1,8 @@
-//! Catches: writes that are lost or half done when a process is killed, and readers that reject what their view holds while a
-//! writer in another process goes on. The children are this test binary again.
+//! Catches: writes that are lost or half done when a process is killed, readers that reject what their view holds while a writer
+//! in another process goes on or is killed, and readers that take more and more memory. The children are this test binary
+//! again.
+//!
+//! With `BESOM_FULL`, 200 kills, and readers beside a writer for a minute or for as many seconds as `BESOM_SECONDS` says.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -163,9 +166,10 @@ async fn stored(store: &Store) -> Model {
 
 #[test]
 fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
-    let kills = if is_full() { 300 } else { 30 };
+    let kills = if is_full() { 200 } else { 30 };
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("bucket")).unwrap();
+    let readers = Readers::start(folder.path());
     let (mut random, mut model, mut acknowledged) = (Random::new(11), Model::new(), 0);
     for kill in 0..kills {
         File::create(folder.path().join("log")).unwrap();
@@ -210,6 +214,47 @@ fn a_writer_that_is_killed_at_any_moment_loses_nothing() {
     }
     assert!(acknowledged > kills as usize, "only {acknowledged} batches in {kills} lives");
     println!("{kills} kills, {acknowledged} batches acknowledged");
+    wait_until(|| readers.have_seen());
+    readers.stop();
+}
+
+/// Two readers in processes of their own.
+struct Readers<'f> {
+    folder: &'f Path,
+    children: [Child; 2],
+}
+
+impl<'f> Readers<'f> {
+    const SEEDS: [u64; 2] = [1, 2];
+
+    fn start(folder: &'f Path) -> Self {
+        Self { folder, children: Self::SEEDS.map(|seed| child("processes::reader_process", folder, seed)) }
+    }
+
+    /// Whether each has held keys of more than one view.
+    fn have_seen(&self) -> bool {
+        Self::SEEDS.iter().all(|&seed| seen(self.folder, seed).exists())
+    }
+
+    /// Neither has found anything wrong.
+    fn stop(self) {
+        fs::write(self.folder.join("stop"), "").unwrap();
+        for (seed, mut reader) in Self::SEEDS.into_iter().zip(self.children) {
+            assert!(reader.wait().unwrap().success());
+            println!(
+                "reader {seed}: {}",
+                fs::read_to_string(self.folder.join(format!("reader {seed}"))).unwrap()
+            );
+        }
+    }
+}
+
+/// The memory of this process that is in use, in megabytes.
+fn memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .map_or(0, |kilobytes: u64| kilobytes >> 10)
 }
 
 /// A reader beside the writer. It ends when the folder has a file `stop`.
@@ -225,22 +270,33 @@ fn reader_process() {
             }
         };
         let (mut random, mut views, mut held) = (Random::new(seed), 0_u64, 0_u64);
+        let (mut errors, mut memories, start) = (0_u64, Vec::new(), Instant::now());
         while !folder.join("stop").exists() {
+            memories.push(memory());
             match reader.refresh().await {
                 Ok(newer) => views += u64::from(newer),
                 Err(error @ StoreError::Engine(SlateFailure::Foreign { .. })) => panic!("{error}"),
                 // Cleared out while it was being opened.
-                Err(_) => {}
+                Err(_) => errors += 1,
             }
-            if let Ok(keys) = look_around(&reader, &mut random).await {
-                held += keys;
+            match look_around(&reader, &mut random).await {
+                Ok(keys) => held += keys,
+                Err(_) => errors += 1,
             }
             if views > 0 && held > 0 {
                 fs::write(seen(&folder, seed), "").unwrap();
             }
         }
         assert!(views > 0 && held > 0, "{views} views, {held} keys");
-        fs::write(folder.join(format!("reader {seed}")), format!("{views} views, {held} keys")).unwrap();
+        let at = |tenths: usize| memories[(memories.len() - 1) * tenths / 10];
+        let said = format!(
+            "{views} views, {held} keys, stale {errors} times, {:.0?}; {:?} MB after 0 to 10 tenths of it",
+            start.elapsed(),
+            [0, 1, 2, 3, 5, 7, 10].map(at)
+        );
+        // Views are alike after a while, and so is what they take.
+        assert!(start.elapsed().as_secs() < 60 || at(10) <= at(3) * 3 / 2 + 20, "{said}");
+        fs::write(folder.join(format!("reader {seed}")), said).unwrap();
     });
 }
 
@@ -275,22 +331,23 @@ async fn look_around(
 
 #[test]
 fn readers_in_other_processes_reject_nothing_that_they_hold() {
-    let time = Duration::from_secs(if is_full() { 60 } else { 4 });
+    let seconds = std::env::var("BESOM_SECONDS").ok().and_then(|text| text.parse().ok());
+    let time = Duration::from_secs(seconds.unwrap_or(if is_full() { 60 } else { 4 }));
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("bucket")).unwrap();
-    let mut readers = [1, 2].map(|seed| child("processes::reader_process", folder.path(), seed));
+    let readers = Readers::start(folder.path());
     let operations = run(async {
         let buffered = options().store(Options::new().durability(Durability::Buffered));
         let store = Store::open("db", bucket(folder.path()), make, buffered).await.unwrap();
         let (mut random, mut operations, start) = (Random::new(12), 0_u64, Instant::now());
         let mut publishing = tokio::spawn(async {});
-        let seen_by_all = || [1, 2].iter().all(|&seed| seen(folder.path(), seed).exists());
-        while start.elapsed() < time || !seen_by_all() {
-            assert!(start.elapsed() < 30 * time, "the readers see nothing");
+        while start.elapsed() < time || !readers.have_seen() {
+            assert!(start.elapsed() < time + Duration::from_secs(120), "the readers see nothing");
             let mut batch = draw_batch(&mut random);
             batch.extend([u64::MAX, u64::MAX - 1].map(|key| (key, Some(operations))));
             write(&store, &batch).await;
-            let key = (1000 + operations).to_le_bytes();
+            // New keys at first, then overwrites: churn.
+            let key = (1000 + operations % 10_000).to_le_bytes();
             store.insert(&key, &key).await.unwrap();
             operations += 2;
             if publishing.is_finished() {
@@ -307,10 +364,6 @@ fn readers_in_other_processes_reject_nothing_that_they_hold() {
         publishing.await.unwrap();
         operations
     });
-    fs::write(folder.path().join("stop"), "").unwrap();
-    for (seed, reader) in [1, 2].into_iter().zip(&mut readers) {
-        assert!(reader.wait().unwrap().success());
-        let said = fs::read_to_string(folder.path().join(format!("reader {seed}"))).unwrap();
-        println!("{operations} operations; reader {seed}: {said}");
-    }
+    println!("{operations} operations");
+    readers.stop();
 }

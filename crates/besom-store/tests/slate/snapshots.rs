@@ -339,3 +339,61 @@ fn a_reader_whose_tables_were_collected_says_so_and_moves_on() {
         }
     });
 }
+
+/// A copy is one state, of a store that goes on; and what is there already is neither overwritten nor fenced.
+#[test]
+fn a_backup_is_made_of_a_store_in_use_and_in_an_empty_place_alone() {
+    run(async {
+        let bucket = Arc::new(InMemory::new());
+        let store = open(&bucket).await;
+        fill(&store, 0..300).await;
+        let writer = store.clone();
+        let goes_on = tokio::spawn(async move { fill(&writer, 300..600).await });
+        store.backup("copy", bucket.clone()).await.unwrap();
+        goes_on.await.unwrap();
+        for taken in ["db", "copy"] {
+            let refused = store.backup(taken, bucket.clone()).await;
+            assert!(matches!(refused, Err(StoreError::NotAStore { .. })), "{refused:?}");
+        }
+        fill(&store, 600..610).await;
+        holds(&store, 610).await;
+        store.snapshot().await.unwrap();
+        let copy = SlateStore::open("copy", bucket.clone(), make, buffered()).await.unwrap();
+        holds(&copy, 300).await;
+        let keys = copy.len().await.unwrap() as u32;
+        assert!((300..=600).contains(&keys));
+        holds(&copy, keys).await;
+    });
+}
+
+/// All who write to one store are told of what is lost, each once.
+#[test]
+fn every_clone_hears_of_commits_that_the_bucket_has_lost() {
+    run(async {
+        let bucket = Bucket::new(Arc::new(InMemory::new()));
+        let options = buffered().max_retries(1);
+        let store = SlateStore::open("db", bucket.clone(), make, options).await.unwrap();
+        fill(&store, 0..10).await;
+        store.flush().await.unwrap();
+        let clones = [store.clone(), store.clone()];
+        // From here on nothing reaches the bucket.
+        bucket.fail(1, 1);
+        let mut lost = 10;
+        while store.insert(&u32::to_le_bytes(lost), b"lost").await.is_ok() {
+            lost += 1;
+            assert!(lost < 1_000_000, "the bucket is away and nobody notices");
+        }
+        bucket.fail(0, 0);
+        let mut told = [0; 3];
+        for (told, store) in told.iter_mut().zip([&clones[0], &store, &clones[1]]) {
+            for _ in 0..3 {
+                match store.get(b"absent").await {
+                    Err(StoreError::RolledBack { commits }) => *told += commits,
+                    other => assert!(other.unwrap().is_none()),
+                }
+            }
+        }
+        assert!(told[0] > 0 && told.iter().all(|&commits| commits == told[0]), "{told:?}");
+        holds(&store, 10).await;
+    });
+}

@@ -278,7 +278,7 @@ fn cut_power(layout: Layout, writes: u64, cuts: usize) {
     let (log, history) = history(layout, writes);
     let (mut random, mut synced, mut since) = (Random::new(3), Vec::new(), Vec::new());
     let stride = (log.len() / cuts).max(1);
-    let mut found_older = 0;
+    let (mut found_older, mut cut) = (0, 0);
     for (at, done) in log.iter().enumerate() {
         since.push(done);
         if let Done::Sync = done {
@@ -287,6 +287,7 @@ fn cut_power(layout: Layout, writes: u64, cuts: usize) {
         if at < history[0].acknowledged || at % stride > 0 {
             continue;
         }
+        cut += 1;
         let disk = Disk::new(0);
         disk.with(|inner| {
             inner.bytes.clone_from(&synced);
@@ -309,6 +310,7 @@ fn cut_power(layout: Layout, writes: u64, cuts: usize) {
         );
         found_older += u64::from(which.last() != Some(&&found));
     }
+    println!("{layout:?}: {cut} cuts, {found_older} of them lost commits that were not durable");
     assert!(found_older > 0, "nothing was ever lost: the test shows nothing");
 }
 

@@ -6,5 +6,6 @@ mod disk;
 mod driver;
 #[path = "../../../tests/shared/faulty.rs"]
 mod faulty;
+mod losses;
 mod play;
 mod races;
