@@ -16,9 +16,9 @@ use super::{Abilities, Config, Configured, DynFilter, Visit, visit};
 
 /// A filter whose kind is chosen at run time.
 ///
-/// It does what a filter of its kind does; every operation costs one call through a table of functions more. Filters
-/// without a remote leave the one that they are given alone, and answer [`Adaptation::Unfixable`] where others repair.
-/// What a kind cannot do at all is refused with [`AdaptiveError::Unsupported`].
+/// It does what a filter of its kind does, for one more indirect call per operation. Filters without a remote ignore the
+/// one that they are given, and answer [`Adaptation::Unfixable`] where others repair. What a kind cannot do, it refuses
+/// with [`AdaptiveError::Unsupported`].
 ///
 /// Reading is that of [`Persist`]: [`load`](Persist::load), [`from_bytes`](Persist::from_bytes),
 /// [`open`](Persist::open). The hash function is a type parameter; [`inspect`](crate::format::inspect) says which one a

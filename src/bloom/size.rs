@@ -47,7 +47,7 @@ impl BloomSize {
         sizes.find(|size| size.bits <= most).unwrap_or(smallest)
     }
 
-    /// The filter with so many probes: of m bits with k probes and n keys, a share of p = 1 − e^(−kn/m) is set,
+    /// The filter with this many probes: of m bits with k probes and n keys, a share of p = 1 − e^(−kn/m) is set,
     /// and it errs with probability p^k.
     fn with_probes(keys: f64, rate: f64, probes: u32) -> Self {
         let k = f64::from(probes);
@@ -55,13 +55,13 @@ impl BloomSize {
         Self { bits: keys * k / -(-fill).ln_1p(), probes }
     }
 
-    /// The rate of a filter of this size with so many keys.
+    /// The rate of a filter of this size with this many keys.
     pub(super) fn rate(bits: usize, probes: u32, keys: usize) -> f64 {
         let k = f64::from(probes);
         (-(-k * keys as f64 / bits as f64).exp_m1()).powf(k)
     }
 
-    /// The words that so many bits take. Saturates for absurd sizes, which the allocation then refuses.
+    /// The words that this many bits take. Saturates for absurd sizes, which the allocation then refuses.
     pub(super) fn words(&self) -> usize {
         (self.bits / 64.0).ceil().max(1.0) as usize
     }

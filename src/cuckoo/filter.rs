@@ -109,7 +109,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         }
     }
 
-    /// k: how many tables there are, and thereby how many bins a query looks at.
+    /// Returns k, the number of tables, which is how many bins a query reads.
     #[must_use]
     pub fn tables(&self) -> usize {
         self.table.layout().tables

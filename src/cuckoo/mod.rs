@@ -94,7 +94,7 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// The cuckoo filter with `S` selector bits in every slot, 1 to 3, that say which of 2^`S` fingerprint
 /// functions was used: on a false positive the selector of every colliding slot advances.
 ///
-/// Nobody moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
+/// No key moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
 /// [`slot_bits`](CuckooFilterBuilder::slot_bits) includes them. A query that collides with one key under all
 /// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
 /// gone around collides with queries again that it once told apart.

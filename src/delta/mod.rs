@@ -164,7 +164,7 @@ pub fn diff(old: &[u8], new: &[u8]) -> Result<Vec<u8>, DeltaError> {
     }
 }
 
-/// Returns the file that a delta makes of the file `old`.
+/// Applies a delta to the file `old`, and returns the new file.
 ///
 /// # Errors
 ///
@@ -189,7 +189,7 @@ pub fn apply(old: &[u8], delta: &[u8]) -> Result<Vec<u8>, DeltaError> {
     }
 }
 
-/// Reads what a delta says of itself, and checks that it is as it was written.
+/// Reads the header of a delta, and checks that the delta is undamaged.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use super::ribbon::machine::{Machine, Portable, Version};
 /// one bit for every accepted key and for every rejected one that got through. With k rejected keys for every accepted
 /// one that comes to r + 1 + k/2^r bits, and r is chosen for the smallest sum. Both are bumped ribbons: with 10^6 keys
 /// they took 0.6% more than that. If fewer keys are rejected than accepted, the rejected ones are stored and the
-/// answers turned round.
+/// answers inverted.
 ///
 /// | yes : no | limit | bits an accepted key |
 /// |---|---|---|
@@ -24,8 +24,8 @@ use super::ribbon::machine::{Machine, Portable, Version};
 /// | 1 : 110 | 8.23 | 8.76 |
 /// | 1 : 1000 | 11.41 | 11.99 |
 ///
-/// **Keys of neither list** are answered by chance: half of those that the first table lets through are accepted, all
-/// in all one in 2^(r+1). Ask for less with [`unknown_rate`](ExactListBuilder::unknown_rate). Without keys to reject,
+/// **Keys of neither list** are accepted by chance: half of those that pass the first table, so one in 2^(r+1) of all.
+/// Ask for less with [`unknown_rate`](ExactListBuilder::unknown_rate). Without keys to reject,
 /// the first table is a static filter by itself: [`build_filter`](ExactListBuilder::build_filter).
 ///
 /// A list does not change. A query looks at two places, five cache lines at most for r up to 8; one key in twenty was
@@ -82,13 +82,13 @@ impl ExactList {
 }
 
 impl<H> ExactList<H> {
-    /// How many keys are known to be rejected, as many as were handed in.
+    /// Returns how many keys the list of rejected keys had.
     #[must_use]
     pub fn rejected(&self) -> u64 {
         self.tables.rejected
     }
 
-    /// The share of keys of neither list that is accepted, as the list was planned.
+    /// Returns the share of keys of neither list that the list accepts, by its plan.
     #[must_use]
     pub fn unknown_rate(&self) -> f64 {
         let first = self.tables.first.as_ref().map_or(1.0, Table::chance);
@@ -290,7 +290,8 @@ impl<H: KeyHasher> Filter for ExactList<H> {
         }
     }
 
-    /// How many keys are accepted for certain.
+    /// How many keys are accepted for certain. If the list of accepted keys is the longer one, a key that it repeats
+    /// counts each time: only the shorter list is kept while the other one is read.
     fn len(&self) -> usize {
         self.tables.accepted as usize
     }

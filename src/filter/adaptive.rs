@@ -8,8 +8,7 @@ use super::rebuild;
 
 /// A filter that repairs its false positives with the help of a [`Remote`].
 ///
-/// The remote is what the filter was built up with. Inserting a key twice keeps set semantics: the remote knows what is
-/// stored.
+/// Pass the same remote to every call. Inserting a key twice stores it once, because the remote knows what is stored.
 ///
 /// # When things fail
 ///
@@ -25,9 +24,9 @@ use super::rebuild;
 ///   present", and repairs next to it answer [`AdaptiveError::Inconsistent`], until [`settle`](Self::settle) with a
 ///   read that is [authoritative](Authority::Authoritative), or [`rebuild`](Self::rebuild), has settled it.
 ///
-/// What a [`Remote`] owes is said there. If it does, no stored key is ever lost, whatever it returns in excess. What it
-/// says is checked: a key must have the address that it is found at. If it has not, the answer is `Inconsistent`, and
-/// nothing changes.
+/// [`Remote`] says what a store must guarantee. If it does, no stored key is ever lost, even if the store returns keys
+/// that are not stored. The filter checks that every key has the address at which the store returns it; if not, it
+/// answers `Inconsistent`, and nothing changes.
 pub trait Adaptive: Filter {
     /// Whether the address of a key is the upper half of its digest, forever, as [`HashAddressed`] says: for those who
     /// ask at run time, such as a store that keeps an index only for filters that need one.

@@ -36,8 +36,8 @@ pub trait Insert: Filter {
 
     /// Inserts a key. `false` if the filter accepted it before already: it was stored, or a false positive.
     ///
-    /// A Bloom filter counts such a key for nothing. Filters that can remove keys have multiset semantics and give it a
-    /// slot all the same; [`insert_unique`](Self::insert_unique) does not.
+    /// A Bloom filter does not count such a key. Filters that can remove keys have multiset semantics and give it
+    /// another slot; [`insert_unique`](Self::insert_unique) does not.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ pub(crate) fn insert_one_by_one<F: Insert + ?Sized, K: Key>(
     Ok(fresh)
 }
 
-/// Inserts so many keys at a time, which are hashed first.
+/// Inserts this many keys at a time, which are hashed first.
 #[inline]
 pub(crate) fn insert_in_parts<F: Insert + ?Sized, K: Key>(
     filter: &mut F,

@@ -4,14 +4,13 @@ use crate::{Digest, FilterStats, InvariantError, Key, KeyHasher, Seed, batch};
 
 /// A set of keys that answers "certainly absent" or "maybe present".
 ///
-/// No filter of this crate answers "absent" for a key that was inserted and not removed, whatever happened in
-/// between; the two things that a caller can do to break this promise are named where they are offered
-/// ([`Remove::remove`](crate::Remove::remove) of a key that was never inserted, and
-/// [`WhitelistFilter::adapt`](crate::WhitelistFilter::adapt) of a stored one).
+/// No filter of this crate answers "absent" for a key that was inserted and not removed. Only two calls can break this
+/// promise: [`Remove::remove`](crate::Remove::remove) of a key that was never inserted, and
+/// [`WhitelistFilter::adapt`](crate::WhitelistFilter::adapt) of a stored key.
 ///
-/// A query has three parts, which [`contains_many`](Self::contains_many) takes apart to overlap the memory accesses of
-/// many keys: [`place`](Self::place) says where to look, [`prefetch`](Self::prefetch) fetches that, and
-/// [`contains_at`](Self::contains_at) looks.
+/// A query has three parts: [`place`](Self::place) says where to look, [`prefetch`](Self::prefetch) fetches the memory,
+/// and [`contains_at`](Self::contains_at) looks. [`contains_many`](Self::contains_many) does each part for many keys, so
+/// that their memory accesses overlap.
 ///
 /// ```
 /// use besom::{Filter, Insert};
@@ -31,40 +30,38 @@ pub trait Filter {
     /// The hash function of the filter's keys.
     type Hasher: KeyHasher;
 
-    /// Where a query looks: what is worked out of a digest before memory is touched. The smaller, the better.
+    /// Where a query looks, computed from the digest before any memory is read. Keep it small.
     type Place: Copy;
 
-    /// The hash function, with its seed.
+    /// Returns the hash function, with its seed.
     fn hasher(&self) -> &Self::Hasher;
 
-    /// Where a query for the key with this digest looks.
+    /// Returns where a query for the key with this digest looks.
     fn place(&self, digest: Digest) -> Self::Place;
 
-    /// Asks the processor to fetch what a query at this place reads first. To do nothing, the default, is always
-    /// right.
+    /// Asks the processor to fetch what a query at this place reads first. Does nothing by default, which is always
+    /// correct.
     #[inline]
     fn prefetch(&self, place: Self::Place) {
         let _ = place;
     }
 
-    /// Whether the key that belongs at this place may be stored. `digest` is called where the place alone does not
-    /// settle it, and must return the digest that the place was made of.
+    /// Returns whether the key that belongs at this place may be stored. Calls `digest` if the place alone does not
+    /// decide it; `digest` must return the digest that the place was computed from.
     fn contains_at(&self, place: Self::Place, digest: impl FnOnce() -> Digest) -> bool;
 
     /// Returns how many keys are stored.
     fn len(&self) -> usize;
 
-    /// How many keys fit before the filter is full or has to grow.
+    /// Returns how many keys the filter holds before it is full or has to grow.
     fn capacity(&self) -> usize;
 
-    /// The promised false-positive rate: at most this share of queries for absent keys is accepted once as many
-    /// different keys as [`capacity`](Self::capacity) are stored, before any repair. With fewer keys, and with repairs,
-    /// it is less.
+    /// Returns the promised false-positive rate: a filter with [`capacity`](Self::capacity) different keys and without
+    /// repairs accepts at most this share of absent keys. With fewer keys, or with repairs, it accepts fewer.
     ///
-    /// It follows from what the filter is made of (slots and bits, as many as it has now) and never from what is
-    /// stored, so it costs O(1), and a filter that was read from a file promises what the written one did. It is an
-    /// expectation over the filter's secret seed. It meets the rate that the builder was asked for; since slots have
-    /// whole bits, it may be several times lower.
+    /// The rate follows from the current size of the filter and not from the stored keys, so it costs O(1), and a filter
+    /// promises the same after it was written and read. It is an expectation over the secret seed. It is never above
+    /// the rate that the builder was asked for, and may be several times lower, since slots have whole bits.
     ///
     /// ```
     /// use besom::{BinFilter, Filter};
@@ -75,7 +72,7 @@ pub trait Filter {
     /// ```
     fn false_positive_rate(&self) -> f64;
 
-    /// The numbers that an operator wants to see.
+    /// Returns figures for monitoring: keys, load, memory, repairs.
     fn stats(&self) -> FilterStats;
 
     /// Checks all invariants that can be checked without a remote. Walks the whole filter.
@@ -85,19 +82,19 @@ pub trait Filter {
     /// [`InvariantError`] with the first violation found: memory was corrupted, or there is a bug in this crate.
     fn verify(&self) -> Result<(), InvariantError>;
 
-    /// Whether no key is stored.
+    /// Returns whether no key is stored.
     #[inline]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The seed of the hash function.
+    /// Returns the seed of the hash function.
     #[inline]
     fn seed(&self) -> Seed {
         self.hasher().seed()
     }
 
-    /// The digest of a key's bytes under this filter's hash function.
+    /// Returns the digest of a key's bytes under this filter's hash function.
     #[inline]
     fn digest(&self, bytes: &[u8]) -> Digest {
         self.hasher().digest(bytes)

@@ -106,7 +106,7 @@ impl FilterStats {
     }
 }
 
-/// The probability that another key has the fingerprint of one of these keys. A fingerprint is one of `homes`, and so
+/// The probability that another key has the fingerprint of one of these keys. A fingerprint is one of `homes`, and this
 /// many bits.
 pub(crate) fn collision_rate(keys: usize, homes: u64, bits: u32) -> f64 {
     let fingerprints = homes as f64 * 2_f64.powi(bits as i32);

@@ -63,7 +63,7 @@ const NESTED_SEED: u64 = 0;
 ///
 /// # Errors
 ///
-/// [`FormatError`] if this is no header of a file of this format.
+/// [`FormatError`] if the bytes are not the header of a filter file.
 pub fn inspect(reader: &mut impl Read) -> Result<Header, FormatError> {
     Header::read(reader)
 }

@@ -26,21 +26,21 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Generation 0, with the seed.
+    /// Returns options for generation 0, with the seed.
     #[must_use]
     pub fn new() -> Self {
         Self { generation: 0, include_seed: true }
     }
 
-    /// A number that belongs to the user: which state of the data the filter stands for, say. 0 unless given.
+    /// Sets a number of your choice, such as the version of the data that the filter was built from; 0 unless given.
     #[must_use]
     pub fn generation(mut self, generation: u64) -> Self {
         self.generation = generation;
         self
     }
 
-    /// Whether the seed is written; it is unless this says otherwise. Without it the file cannot be read unless the
-    /// reader knows the seed, and anyone who has only the file cannot aim at the filter.
+    /// Sets whether the file contains the seed, as it does by default. Without it, only readers who know the seed can
+    /// use the file, and anyone who has only the file cannot aim at the filter.
     ///
     /// The file then holds 64 bits that tell the right seed from a wrong one: seeds that can be guessed, such as small
     /// numbers, can be confirmed with them. Whitelists and cascades keep digests besides, in files too, and anyone who
@@ -66,13 +66,13 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// With the seed that is in the file.
+    /// Returns options that take the seed from the file.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With this seed, which must be the one that the filter was made with.
+    /// Sets the seed, which must be the one that the filter was built with.
     #[must_use]
     pub fn seed(mut self, seed: impl Into<Seed>) -> Self {
         self.seed = Some(seed.into());

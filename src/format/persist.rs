@@ -32,10 +32,10 @@ use crate::Filter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Persist: Filter + Sized {
-    /// Which filter it is; for a type that has filters of all kinds, the one that it is unless somebody says otherwise.
+    /// The kind of the filter; for a type that has filters of several kinds, the default.
     const KIND: Kind;
 
-    /// Returns which filter this one is.
+    /// Returns the kind of this filter.
     fn kind(&self) -> Kind {
         Self::KIND
     }
@@ -50,20 +50,20 @@ pub trait Persist: Filter + Sized {
     ///
     /// # Errors
     ///
-    /// What the encoder says.
+    /// The error of the encoder.
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
 
-    /// The filter whose parts come from the decoder, in the order in which they were handed to the encoder.
+    /// Builds the filter from the parts that the decoder returns, in the order in which the encoder got them.
     ///
     /// Checks everything that it takes to build the filter and to call its other functions without harm, but does not
     /// walk it: what [`verify`](Filter::verify) checks is checked there.
     ///
     /// # Errors
     ///
-    /// What the decoder says, and whatever is wrong with the parts.
+    /// The error of the decoder, or what is wrong with the parts.
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError>;
 
-    /// Writes the filter. Nothing is sought back for, so any writer will do.
+    /// Writes the filter. Any writer will do: it need not seek.
     ///
     /// # Errors
     ///
@@ -74,8 +74,7 @@ pub trait Persist: Filter + Sized {
 
     /// Reads a filter, and not a byte more: what follows it in the stream is left there.
     ///
-    /// Every chunk is checked before it is used. No more memory is taken than three times what has arrived, and a
-    /// constant.
+    /// Checks every chunk before it uses it. Takes at most three times as much memory as has arrived, and a constant.
     ///
     /// # Errors
     ///
@@ -84,18 +83,18 @@ pub trait Persist: Filter + Sized {
         decoder::read(reader, None, options)
     }
 
-    /// The filter as bytes.
+    /// Returns the filter as bytes.
     ///
     /// # Errors
     ///
-    /// None that can be helped: memory grows like that of a `Vec`.
+    /// None in practice: memory grows like that of a `Vec`.
     fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>, FormatError> {
         let mut bytes = Vec::new();
         self.write_to(&mut bytes, options)?;
         Ok(bytes)
     }
 
-    /// Reads a filter from all of these bytes. No more memory is taken than they take, and a constant.
+    /// Reads a filter from all of these bytes. Takes as much memory as they do, and a constant.
     ///
     /// # Errors
     ///
@@ -104,10 +103,10 @@ pub trait Persist: Filter + Sized {
         read_all(&mut &*bytes, bytes.len() as u64, options)
     }
 
-    /// Writes the filter to a file, in the place of the one that may be there.
+    /// Writes the filter to a file, and replaces an existing one.
     ///
-    /// Whatever happens, power failures included, the file is the old one or the new one: the bytes go to a file
-    /// beside it (`.name.….new`, which may stay behind if the process is killed), are synced, and take the name then.
+    /// Even after a power failure the file is the old one or the new one: the bytes go to a file beside it
+    /// (`.name.….new`, which stays behind if the process is killed), which is synced and then renamed.
     ///
     /// # Errors
     ///
@@ -116,8 +115,7 @@ pub trait Persist: Filter + Sized {
         save::replace(path.as_ref(), |mut file| self.write_to(&mut file, options))
     }
 
-    /// Reads a filter from a file that holds nothing else. No more memory is taken than the file is long, and a
-    /// constant.
+    /// Reads a filter from a file that holds nothing else. Takes as much memory as the file is long, and a constant.
     ///
     /// # Errors
     ///

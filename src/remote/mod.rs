@@ -13,16 +13,16 @@ pub use memory::MemoryRemote;
 /// one that is not, changes nothing and is no error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change<'k> {
-    /// Puts a pair in.
+    /// Inserts a pair.
     Insert {
-        /// Where.
+        /// The address.
         address: u64,
         /// The bytes of the key.
         key: &'k [u8],
     },
-    /// Takes a pair out.
+    /// Removes a pair.
     Remove {
-        /// Where.
+        /// The address.
         address: u64,
         /// The bytes of the key.
         key: &'k [u8],
@@ -55,7 +55,7 @@ pub enum Change<'k> {
 ///    the same pair was acknowledged.
 /// 3. For filters that move keys (broom, cuckoo): a group takes effect as a whole or not at all.
 ///
-/// Whatever else it returns in excess, no key is lost: see [`Adaptive`](crate::Adaptive#when-things-fail).
+/// If it also returns keys that are not stored, no key is lost: see [`Adaptive`](crate::Adaptive#when-things-fail).
 ///
 /// Where a store is shared, implement the trait for `&Store`, as `Read` is implemented for `&File`, or for a
 /// transaction.
@@ -98,9 +98,8 @@ pub trait Remote {
     /// Whatever the store reports. After an error either all changes were made or none.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<(), Self::Error>;
 
-    /// Hears that an operation is going to make more than one group of changes, as a rehash or a growth does. Nothing
-    /// was changed yet. Returns `Ok` unless it is made for one group only, as the remote of a
-    /// [`Play`](crate::play::Play) is.
+    /// Called before an operation that makes more than one group of changes, such as a rehash or a growth. Nothing has
+    /// changed yet. Returns `Ok`, except in a remote for a single group, such as that of a [`Play`](crate::play::Play).
     ///
     /// # Errors
     ///
