@@ -23,6 +23,13 @@ pub trait DynFilter: Send + Sync {
     /// See [`Filter::contains_many`](crate::Filter::contains_many).
     fn contains_many(&self, keys: &[&[u8]], answers: &mut Vec<bool>);
 
+    /// [`contains_many`](Self::contains_many) for integers. The filters of this crate know that each has 8 bytes where
+    /// they hash it, which saves a branch and a slice for each.
+    fn contains_words(&self, keys: &[u64], answers: &mut Vec<bool>) {
+        let words: Vec<_> = keys.iter().map(|key| key.to_le_bytes()).collect();
+        self.contains_many(&words.iter().map(|word| &word[..]).collect::<Vec<_>>(), answers);
+    }
+
     /// See [`Insert::insert`] and [`Adaptive::insert`].
     ///
     /// # Errors

@@ -61,6 +61,23 @@ impl<H: KeyHasher> AnyFilter<H> {
         self.object.is_adaptive()
     }
 
+    /// Returns the filter as the object-safe trait has it: by the bytes of keys, which are not copied.
+    ///
+    /// ```
+    /// use besom::Xxh3;
+    /// use besom::any::AnyFilter;
+    ///
+    /// let filter = AnyFilter::<Xxh3>::build(&"bloom:capacity=1000".parse()?)?;
+    /// let mut answers = Vec::new();
+    /// filter.as_dyn().contains_words(&[7, 8], &mut answers);
+    /// assert_eq!(answers, [false, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn as_dyn(&self) -> &dyn DynFilter {
+        &*self.object
+    }
+
     /// Returns the filter behind the object-safe trait.
     #[must_use]
     pub fn into_dyn(self) -> Box<dyn DynFilter> {
@@ -256,9 +273,14 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
         self.object.contains_digest(place)
     }
 
+    fn contains<K: Key + ?Sized>(&self, key: &K) -> bool {
+        // One call, in which the hash function is known, in place of one for it and one for the digest.
+        key.with_bytes(|key| self.object.contains(key))
+    }
+
     fn contains_many<K: Key>(&self, keys: &[K], answers: &mut Vec<bool>) {
         answers.clear();
-        let (mut bytes, mut ends, mut part) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut bytes, mut ends, mut words, mut part) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for keys in keys.chunks(BATCH) {
             bytes.clear();
             ends.clear();
@@ -268,7 +290,9 @@ impl<H: KeyHasher> Filter for AnyFilter<H> {
             }
             let are_words = ends.iter().zip(1..).all(|(&end, number)| end == WORD * number);
             if are_words {
-                self.object.contains_words(bytes.as_chunks().0, &mut part);
+                words.clear();
+                words.extend(bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes));
+                self.object.contains_words(&words, &mut part);
             } else {
                 let starts = std::iter::once(&0).chain(&ends);
                 let slices: Vec<&[u8]> = starts.zip(&ends).map(|(&start, &end)| &bytes[start..end]).collect();

@@ -19,9 +19,6 @@ pub(super) trait Object<H: KeyHasher>: DynFilter {
     fn kind(&self) -> Kind;
     fn hasher(&self) -> &H;
     fn contains_digest(&self, digest: Digest) -> bool;
-    /// [`DynFilter::contains_many`] for keys of 8 bytes, which are most often integers: their length is known where
-    /// they are hashed.
-    fn contains_words(&self, keys: &[[u8; 8]], answers: &mut Vec<bool>);
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError>;
     fn boxed(&self) -> Box<dyn Object<H>>;
     fn emptied(&self) -> Result<Box<dyn Object<H>>, BuildError>;
@@ -69,6 +66,10 @@ macro_rules! forward_questions {
             self.filter.contains_many(keys, answers);
         }
 
+        fn contains_words(&self, keys: &[u64], answers: &mut Vec<bool>) {
+            self.filter.contains_many(keys, answers);
+        }
+
         fn verify(&self) -> Result<(), InvariantError> {
             self.filter.verify()
         }
@@ -108,10 +109,6 @@ macro_rules! forward_object {
 
         fn contains_digest(&self, digest: Digest) -> bool {
             self.filter.contains_digest(digest)
-        }
-
-        fn contains_words(&self, keys: &[[u8; 8]], answers: &mut Vec<bool>) {
-            self.filter.contains_many(keys, answers);
         }
 
         fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {

@@ -171,6 +171,25 @@ impl<E: std::error::Error + Send + Sync + 'static> Raise for VerifyError<E> {
     }
 }
 
+/// An error of the operating system as Python raises it: with its number, which makes it FileNotFoundError and so on,
+/// and the name of the file.
+pub(crate) fn named(error: std::io::Error, path: &std::path::Path) -> PyErr {
+    let Some(code) = error.raw_os_error() else {
+        return PyOSError::new_err(format!("{error}: {}", path.display()));
+    };
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+    PyOSError::new_err((code, text, path.as_os_str().to_owned()))
+}
+
+/// The same for files of filters.
+pub(crate) fn named_format(error: FormatError, path: &std::path::Path) -> PyErr {
+    match error {
+        FormatError::Io(error) => named(error, path),
+        error => error.raise(),
+    }
+}
+
 /// The exception of a file that another one has taken the place of.
 pub(crate) fn replaced(path: &std::path::Path) -> PyErr {
     PyOSError::new_err(format!(

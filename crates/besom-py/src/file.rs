@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::adaptive::check_index;
-use crate::error::{Raise, replaced};
+use crate::error::{Raise, named, named_format, replaced};
 use crate::filter::{Filter, object};
 use crate::remote::Beside;
 use crate::shared::guarded;
@@ -28,7 +28,19 @@ pub(crate) fn write_options(include_seed: bool, generation: u64) -> WriteOptions
 
 pub(crate) fn save(filter: &Hashed, path: &Path, include_seed: bool, generation: u64) -> PyResult<()> {
     let options = write_options(include_seed, generation);
-    either!(filter, filter => filter.save(path, &options)).map_err(Raise::raise)
+    either!(filter, filter => filter.save(path, &options)).map_err(|error| named_format(error, path))
+}
+
+/// The name of a file, in every form that Python's own `open` takes.
+pub(crate) struct FilePath(pub(crate) PathBuf);
+
+impl<'py> FromPyObject<'_, 'py> for FilePath {
+    type Error = PyErr;
+
+    fn extract(path: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let text = path.py().import("os")?.call_method1("fsdecode", (path,))?;
+        Ok(Self(text.extract()?))
+    }
 }
 
 /// A file that was mapped.
@@ -56,24 +68,22 @@ impl Mapped {
 /// change copies what it changes; the file never changes.
 ///
 /// ``check=True`` reads the file once and checks it whole. Without that only its header is looked at: a damaged file
-/// then gives wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open;
-/// ``save`` puts a new one in its place.
+/// then gives wrong answers or raises DamagedError. Nobody may change or shorten the file in place while it is open:
+/// the operating system kills (SIGBUS) a process that reads a map whose file was shortened. ``save`` puts a new file in
+/// its place, which is safe. For files that others write, ``Filter.from_bytes(file.read())`` makes a copy.
 ///
 /// A filter that adapts is opened without its keys: ``index`` or ``attach(keys)`` gives them back.
 #[pyfunction]
 #[pyo3(signature = (path, *, seed=None, index=None, check=true, _identity=None))]
 pub(crate) fn open(
     py: Python<'_>,
-    path: PathBuf,
+    path: FilePath,
     seed: Option<u128>,
     index: Option<Bound<'_, PyAny>>,
     check: bool,
     _identity: Option<(u64, u128)>,
 ) -> PyResult<Py<PyAny>> {
-    let (filter, mapped) = py.detach(|| map(&path, &read_options(seed), check))?;
-    if _identity.is_some_and(|identity| identity != (mapped.len, mapped.modified)) {
-        return Err(replaced(&path));
-    }
+    let (filter, mapped) = py.detach(|| map(&path.0, _identity, &read_options(seed), check))?;
     let beside = match index {
         Some(index) => Beside::Index(check_index(&filter, index)?),
         None => Beside::Nothing,
@@ -81,18 +91,28 @@ pub(crate) fn open(
     object(py, Filter::of(State { filter, beside }).mapped(mapped))
 }
 
-fn map(path: &Path, options: &ReadOptions, check: bool) -> PyResult<(Hashed, Mapped)> {
-    let file = File::open(path)?;
+/// Maps the file, if it is the one of this length and time.
+fn map(
+    path: &Path,
+    identity: Option<(u64, u128)>,
+    options: &ReadOptions,
+    check: bool,
+) -> PyResult<(Hashed, Mapped)> {
+    let file = File::open(path).map_err(|error| named(error, path))?;
     let mapped = Mapped::of(path, &file)?;
+    if identity.is_some_and(|identity| identity != (mapped.len, mapped.modified)) {
+        return Err(replaced(path));
+    }
     if check {
-        besom::format::check(&mut BufReader::with_capacity(1 << 16, &file)).map_err(Raise::raise)?;
+        besom::format::check(&mut BufReader::with_capacity(1 << 16, &file))
+            .map_err(|error| named_format(error, path))?;
     }
     // SAFETY: the documentation of the function asks of its callers that the file stays as it is.
     let region = match unsafe { Region::map(&file) } {
         Ok(region) => region,
         // There is nothing to map in an empty file, and nothing to read.
         Err(_) if mapped.len == 0 => Region::from(&[][..]),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(named(error, path)),
     };
     let (filter, _) = guarded(|| Hashed::open(&region, options))??;
     if check {
@@ -103,16 +123,16 @@ fn map(path: &Path, options: &ReadOptions, check: bool) -> PyResult<(Hashed, Map
 
 /// Reads what the header of a file says: kind, hash function, number of keys and so on, by name.
 #[pyfunction]
-pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let header = py.detach(|| header(&path, false)).map_err(Raise::raise)?;
+pub(crate) fn inspect(py: Python<'_>, path: FilePath) -> PyResult<Bound<'_, PyDict>> {
+    let header = py.detach(|| header(&path.0, false)).map_err(|error| named_format(error, &path.0))?;
     described(py, &header)
 }
 
 /// Reads a whole file and checks that it is as it was written. Returns what its header says; raises FormatError if it
 /// is damaged.
 #[pyfunction]
-pub(crate) fn check(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let header = py.detach(|| header(&path, true)).map_err(Raise::raise)?;
+pub(crate) fn check(py: Python<'_>, path: FilePath) -> PyResult<Bound<'_, PyDict>> {
+    let header = py.detach(|| header(&path.0, true)).map_err(|error| named_format(error, &path.0))?;
     described(py, &header)
 }
 

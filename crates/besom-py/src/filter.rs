@@ -166,9 +166,11 @@ impl Filter {
     /// >>> filter.contains_many(["a", "c", "b"])
     /// array([ True, False,  True])
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let mut answers = Vec::with_capacity(keys::length_hint(keys));
+        let (mut answers, mut part) = (Vec::with_capacity(keys::length_hint(keys)), Vec::new());
         keys::for_each_chunk(keys, &mut |chunk| {
-            self.shared.read_detached(|state| state.filter.contains_chunk(chunk, &mut answers))
+            self.shared.read_detached(|state| state.filter.contains_chunk(chunk, &mut part))?;
+            answers.extend_from_slice(&part);
+            Ok(())
         })?;
         view::bool_array(keys.py(), &answers)
     }
@@ -281,12 +283,12 @@ impl Filter {
     fn save(
         &self,
         py: Python<'_>,
-        path: std::path::PathBuf,
+        path: file::FilePath,
         include_seed: bool,
         generation: u64,
     ) -> PyResult<()> {
         py.detach(|| {
-            self.shared.read_detached(|state| file::save(&state.filter, &path, include_seed, generation))?
+            self.shared.read_detached(|state| file::save(&state.filter, &path.0, include_seed, generation))?
         })
     }
 

@@ -9,6 +9,8 @@
 //! | `uuid.UUID` | `[u8; 16]`, as `uuid.bytes` has them |
 //! | `tuple` of two and more | a tuple; more than four as one that ends with a tuple |
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -45,12 +47,9 @@ pub(crate) fn with_key<R>(key: &Bound<'_, PyAny>, f: impl FnOnce(&[u8]) -> R) ->
 ///
 /// `TypeError`, `OverflowError`, `ValueError` or `UnicodeEncodeError`: each says what to do. Some bytes may have been
 /// appended.
+#[inline]
 pub(crate) fn append(key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
-    if let Ok(text) = key.cast_exact::<PyString>() {
-        bytes.extend_from_slice(text.to_str()?.as_bytes());
-        return Ok(());
-    }
-    write(key, bytes, &mut Shape::default())
+    with_key(key, |key| bytes.extend_from_slice(key))
 }
 
 /// Appends the bytes of a key, and notes what they were made of.
@@ -84,9 +83,7 @@ fn write_nested(
         shape.types.push(b'u');
         bytes.extend_from_slice(&uuid);
     } else {
-        // What counts as an index is an integer: NumPy's are.
-        let index = as_index(key).ok_or_else(|| unfit(key, ADVICE))?;
-        write_integer(&index, bytes, shape)?;
+        write_integer(&as_index(key)?, bytes, shape)?;
     }
     Ok(())
 }
@@ -169,10 +166,14 @@ fn is_bool(key: &Bound<'_, PyAny>) -> bool {
     key.is_instance_of::<PyBool>() || numpy()
 }
 
-/// The int that an object counts as, if it does.
-fn as_index<'py>(key: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+/// The int that an object counts as: what counts as an index is an integer, as NumPy's are.
+fn as_index<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the object is alive; the result is a new reference, or null with an exception set, which is fetched.
-    unsafe { Bound::from_owned_ptr_or_err(key.py(), ffi::PyNumber_Index(key.as_ptr())).ok() }
+    let index = unsafe { Bound::from_owned_ptr_or_err(key.py(), ffi::PyNumber_Index(key.as_ptr())) };
+    // What else the object raises, an interrupt for one, is not about its type.
+    index.map_err(
+        |error| if error.is_instance_of::<PyTypeError>(key.py()) { unfit(key, ADVICE) } else { error },
+    )
 }
 
 /// The bytes of a UUID.
@@ -202,13 +203,59 @@ pub(crate) struct Shape {
     large: bool,
 }
 
+/// What the keys of a mapping are made of, for all who note it.
+#[derive(Clone)]
+pub(crate) struct Shapes {
+    known: Arc<Mutex<Shape>>,
+    /// The mapping takes text for its bytes: `"a"` and `b"a"` are one key there.
+    text_is_bytes: bool,
+}
+
+impl Shapes {
+    /// Those of a mapping, of whose keys none was seen.
+    pub(crate) fn new(mapping: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let module = mapping.get_type().module()?;
+        let text_is_bytes = ["dbm.dumb", "dbm.sqlite3", "_dbm", "_gdbm"].iter().any(|dbm| module == *dbm);
+        Ok(Self { known: Arc::default(), text_is_bytes })
+    }
+
+    /// Appends the bytes of a key that the mapping has or is about to have.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`], and `TypeError` if its bytes could be those of another key.
+    pub(crate) fn admit(&self, key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
+        let shape = self.shape(key, bytes)?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).unite(shape)
+    }
+
+    /// The same for a key that somebody asks about.
+    ///
+    /// # Errors
+    ///
+    /// As [`admit`](Self::admit).
+    pub(crate) fn compare(&self, key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<()> {
+        let shape = self.shape(key, bytes)?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone().unite(shape)
+    }
+
+    fn shape(&self, key: &Bound<'_, PyAny>, bytes: &mut Vec<u8>) -> PyResult<Shape> {
+        let mut shape = Shape::default();
+        write(key, bytes, &mut shape)?;
+        if self.text_is_bytes && shape.types == b"s" {
+            shape.types = b"b".to_vec();
+        }
+        Ok(shape)
+    }
+}
+
 impl Shape {
     /// Takes another key in, if keys of this shape so far and this one can be told apart by their bytes.
     ///
     /// # Errors
     ///
     /// `TypeError` if not.
-    pub(crate) fn unite(&mut self, other: Self) -> PyResult<()> {
+    fn unite(&mut self, other: Self) -> PyResult<()> {
         if self.types.is_empty() {
             *self = other;
             return Ok(());

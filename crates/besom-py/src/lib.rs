@@ -32,7 +32,7 @@ use besom::{KeyHasher, SipHash, Xxh3};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error::BuildException;
+use crate::error::{BuildException, UnsupportedError};
 
 /// Builds a filter of any kind by its name: a Filter, or an AdaptiveFilter if the kind adapts.
 ///
@@ -53,6 +53,11 @@ fn build(
     index: Option<Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Py<PyAny>> {
+    if matches!(kind, "exact" | "sharded") {
+        let instead =
+            if kind == "exact" { "use ExactList(accepted, rejected)" } else { "threads share every filter" };
+        return Err(UnsupportedError::new_err(format!("{kind} is not built from parameters; {instead}")));
+    }
     let config = config::config(kind, capacity, rate, seed, hash, options)?;
     let state = adaptive::build(py, &config, index)?;
     filter::object(py, filter::Filter::of(state))
@@ -110,5 +115,6 @@ fn _besom(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(file::inspect, module)?)?;
     module.add_function(wrap_pyfunction!(file::check, module)?)?;
     module.add_function(wrap_pyfunction!(file::_restore, module)?)?;
+    module.add_function(wrap_pyfunction!(shared::_forked, module)?)?;
     Ok(())
 }

@@ -9,7 +9,7 @@ use besom::{
 use pyo3::prelude::*;
 
 use crate::error::Raise;
-use crate::keys::{Chunk, Packed};
+use crate::keys::Chunk;
 use crate::remote::Beside;
 
 /// A filter by its hash function.
@@ -62,7 +62,7 @@ impl Hashed {
 
     #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        either!(self, filter => filter.contains(key))
+        either!(self, filter => filter.as_dyn()).contains(key)
     }
 
     pub(crate) fn kind(&self) -> besom::format::Kind {
@@ -104,14 +104,13 @@ impl Hashed {
         either!(self, filter => filter.digest(key))
     }
 
-    /// Appends an answer for every key.
+    /// One answer for every key, in the place of those that are there.
     pub(crate) fn contains_chunk(&self, chunk: &Chunk, answers: &mut Vec<bool>) {
-        let mut part = Vec::new();
-        either!(self, filter => match chunk {
-            Chunk::Words(words) => filter.contains_many(words, &mut part),
-            Chunk::Bytes(packed) => filter.contains_many(&slices(packed), &mut part),
-        });
-        answers.append(&mut part);
+        let filter = either!(self, filter => filter.as_dyn());
+        match chunk {
+            Chunk::Words(words) => filter.contains_words(words, answers),
+            Chunk::Bytes(packed) => filter.contains_many(&packed.iter().collect::<Vec<_>>(), answers),
+        }
     }
 
     pub(crate) fn promised_rate(&self) -> f64 {
@@ -128,10 +127,6 @@ impl Hashed {
         });
         accepted.count() as f64 / samples.max(1) as f64
     }
-}
-
-fn slices(packed: &Packed) -> Vec<&[u8]> {
-    packed.iter().collect()
 }
 
 /// A filter and the keys beside it.

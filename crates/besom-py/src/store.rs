@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 
 use crate::config;
 use crate::error::{BuildException, Raise, StoreError};
+use crate::file::FilePath;
 use crate::key::with_key;
 use crate::view;
 
@@ -79,7 +80,7 @@ impl Store {
         snapshot_every=None, **options))]
     fn open<'py>(
         class: &Bound<'py, PyType>,
-        path: PathBuf,
+        path: FilePath,
         capacity: Option<Bound<'_, PyAny>>,
         rate: Option<&Bound<'_, PyAny>>,
         kind: &str,
@@ -89,7 +90,7 @@ impl Store {
         snapshot_every: Option<NonZeroU64>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = class.py();
+        let (py, path) = (class.py(), path.0);
         let capacity = capacity.map_or_else(|| 1000.into_pyobject(py).map(Bound::into_any), Ok)?;
         let config = filter_config(&config::config(kind, Some(&capacity), rate, None, None, options)?)?;
         let mut builder = RedbStore::builder().create(create);
@@ -208,8 +209,8 @@ impl Store {
     }
 
     /// Copies the store as it is now into a new file, while it is in use.
-    fn backup(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        self.with(py, |store| store.backup(&path).map_err(Raise::raise))
+    fn backup(&self, py: Python<'_>, path: FilePath) -> PyResult<()> {
+        self.with(py, |store| store.backup(&path.0).map_err(Raise::raise))
     }
 
     /// Checks everything: the database, and that the filter has its keys.

@@ -58,15 +58,17 @@ pub(crate) fn html(class: &str, filter: &Hashed) -> String {
     let measured = one_in(filter.measured_rate(1 << 16));
     let promised = one_in(filter.promised_rate());
     let bits = if len == 0 { String::new() } else { format!(", {:.1} bits per key", stats.bits_per_key()) };
+    let can_repair = filter.is_adaptive() || stats.adaptations > 0;
+    let repairs = can_repair.then(|| ("repairs", grouped(stats.adaptations)));
     let rows = [
         ("kind", format!("{}, {}", filter.kind().name(), filter.hash_name())),
         ("keys", format!("{} of {}<br>{}", grouped(len), grouped(capacity), bar(share))),
         ("size", format!("{}{bits}", size(stats.bits.div_ceil(8)))),
         ("rate", format!("{measured} (promised: {promised})")),
-        ("repairs", grouped(stats.adaptations)),
     ];
     let rows: String = rows
-        .iter()
+        .into_iter()
+        .chain(repairs)
         .map(|(name, value)| {
             format!(
                 "<tr><th style=\"text-align:left\">{name}</th><td style=\"text-align:left\">{value}</td></tr>"

@@ -13,6 +13,7 @@ of its false positives forever; an adaptive one repairs every false positive tha
 Keys are ``str``, ``bytes``, ``int`` of 64 bits, ``uuid.UUID``, and tuples of these.
 """
 
+import os as _os
 from collections.abc import MutableMapping as _MutableMapping
 
 from . import _besom
@@ -39,6 +40,10 @@ from ._errors import (
     StoreError,
     UnsupportedError,
 )
+
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_besom._forked)
 
 
 class Guard(_besom.Guard, _MutableMapping):

@@ -19,7 +19,7 @@ class _ArrowStream(Protocol):
 
 Keys: TypeAlias = Iterable[Key] | numpy.typing.NDArray[Any] | _ArrowArray | _ArrowStream
 Hash: TypeAlias = Literal["xxh3", "siphash"]
-_Path: TypeAlias = str | PathLike[str]
+_Path: TypeAlias = str | bytes | PathLike[str] | PathLike[bytes]
 _V = TypeVar("_V")
 
 _F = TypeVar("_F", bound="Filter")

@@ -27,10 +27,17 @@ class Comparison:
             import matplotlib.pyplot
 
             _, axes = matplotlib.pyplot.subplots()
-        for kind, points in self.lines.items():
+        # The legend from top to bottom as the lines end.
+        for kind, points in sorted(self.lines.items(), key=lambda line: -line[1][-1][1]):
             axes.plot(*zip(*points, strict=True), label=kind)
-        axes.set_xlabel("queries")
-        axes.set_ylabel("useless look-ups")
+        axes.set_xlabel("queries for missing keys")
+        axes.set_ylabel("useless look-ups so far")
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.locator_params(axis="x", nbins=5)
+        axes.margins(x=0)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
         axes.legend()
         return axes
 
@@ -41,11 +48,14 @@ class Comparison:
         return "\n".join(lines)
 
     def _repr_html_(self):
-        cells = "".join(
-            f"<tr><td>{row['filter']}</td><td>{row['bits_per_key']:.1f}</td><td>{row['useless']:,}</td><td>{row['share']:.5f}</td></tr>"
-            for row in self.rows
-        )
-        return f"<table><tr><th>filter</th><th>bits per key</th><th>useless look-ups</th><th>share</th></tr>{cells}</table>"
+        def line(cell, name, *figures):
+            figures = "".join(f'<{cell} style="text-align:right">{figure}</{cell}>' for figure in figures)
+            return f'<tr><{cell} style="text-align:left">{name}</{cell}>{figures}</tr>'
+
+        rows = [line("th", "filter", "bits per key", "useless look-ups", "share")]
+        for row in self.rows:
+            rows.append(line("td", row["filter"], f"{row['bits_per_key']:.1f}", f"{row['useless']:,}", f"{row['share']:.5f}"))
+        return f"<table>{''.join(rows)}</table>"
 
 
 def compare(keys, queries, *, kinds=("extension", "telescoping", "bins", "bloom"), rate=1 / 256, seed=None):

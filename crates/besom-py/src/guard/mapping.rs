@@ -7,13 +7,15 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::error::Raised;
-use crate::key;
+use crate::key::Shapes;
 use crate::remote::Held;
 
 /// A mapping, and the key that it is asked about: the library knows keys by their bytes, and the mapping by their
 /// objects.
 pub(super) struct Mapping {
     object: Held,
+    /// What its keys are made of.
+    shapes: Shapes,
     /// The object whose bytes the library has in hand.
     pub(super) key: Option<Py<PyAny>>,
     /// The filter has rejected the key, so that no value need be looked for.
@@ -21,8 +23,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    pub(super) fn new(object: Held) -> Self {
-        Self { object, key: None, is_absent: false }
+    pub(super) fn new(object: Held, shapes: Shapes) -> Self {
+        Self { object, shapes, key: None, is_absent: false }
     }
 
     fn with<R>(
@@ -93,7 +95,7 @@ impl Dictionary for Mapping {
             let mut bytes = Vec::new();
             for key in keys.try_iter()? {
                 bytes.clear();
-                key::append(&key?, &mut bytes)?;
+                self.shapes.admit(&key?, &mut bytes)?;
                 if visit(&bytes).is_break() {
                     break;
                 }

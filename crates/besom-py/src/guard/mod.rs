@@ -3,7 +3,6 @@
 mod mapping;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use besom::any::{AnyFilter, AnyHasher, Config};
 use besom::{GuardStats, HashKind, MemoryRemote, SipHash, Xxh3};
@@ -15,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::adaptive::check_index;
 use crate::config;
 use crate::error::Raise;
-use crate::key::{self, Shape};
+use crate::key::Shapes;
 use crate::remote::{Beside, Held};
 use crate::shared::Shared;
 use crate::state::Hashed;
@@ -110,8 +109,8 @@ pub(crate) struct Guard {
     shared: Shared<AnyGuard>,
     mapping: Held,
     index: Option<Held>,
-    /// The types that keys have had so far.
-    shape: Mutex<Shape>,
+    /// What the keys of the mapping are made of.
+    shapes: Shapes,
     /// Queries that were answered without the guard's lock for changes.
     negatives: AtomicU64,
 }
@@ -119,13 +118,11 @@ pub(crate) struct Guard {
 impl Guard {
     /// The bytes of a key, if keys of its type can be told from those that there are.
     fn bytes(&self, key: &Bound<'_, PyAny>, change: bool) -> PyResult<Vec<u8>> {
-        let (mut bytes, mut shape) = (Vec::new(), Shape::default());
-        key::write(key, &mut bytes, &mut shape)?;
-        let mut known = self.shape.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = Vec::new();
         if change {
-            known.unite(shape)?;
+            self.shapes.admit(key, &mut bytes)?;
         } else {
-            known.clone().unite(shape)?;
+            self.shapes.compare(key, &mut bytes)?;
         }
         Ok(bytes)
     }
@@ -169,20 +166,16 @@ impl Guard {
         if index.is_some() && seed.is_none() {
             return Err(PyTypeError::new_err("give the seed of the hash column: seed="));
         }
+        let shapes = Shapes::new(&mapping)?;
         let mapping = Held::new(mapping);
+        let inside = Mapping::new(mapping.clone(), shapes.clone());
         let (any, index) = match config.hash {
-            HashKind::SipHash => over(&config, &mapping, index, Hashed::SipHash)
+            HashKind::SipHash => over(&config, inside, index, Hashed::SipHash)
                 .map(|(guard, index)| (AnyGuard::SipHash(guard), index)),
-            _ => over(&config, &mapping, index, Hashed::Xxh3)
+            _ => over(&config, inside, index, Hashed::Xxh3)
                 .map(|(guard, index)| (AnyGuard::Xxh3(guard), index)),
         }?;
-        Ok(Self {
-            shared: Shared::new(any),
-            mapping,
-            index,
-            shape: Mutex::default(),
-            negatives: AtomicU64::new(0),
-        })
+        Ok(Self { shared: Shared::new(any), mapping, index, shapes, negatives: AtomicU64::new(0) })
     }
 
     /// The value of a key, or ``default``.
@@ -307,13 +300,13 @@ fn check_mapping(mapping: &Bound<'_, PyAny>) -> PyResult<()> {
 /// A guard over a mapping whose keys are read, and its index.
 fn over<H: AnyHasher>(
     config: &Config,
-    mapping: &Held,
+    mapping: Mapping,
     index: Option<Bound<'_, PyAny>>,
     hashed: fn(AnyFilter<H>) -> Hashed,
 ) -> PyResult<(Guarded<H>, Option<Held>)> {
     let filter = AnyFilter::<H>::build(config).map_err(Raise::raise)?;
     let index = index.map(|index| check_index(&hashed(filter.clone()), index)).transpose()?;
     let beside = index.clone().map_or_else(|| Beside::Memory(MemoryRemote::new()), Beside::Index);
-    let guard = besom::Guard::over(filter, Mapping::new(mapping.clone()), beside).map_err(Raise::raise)?;
+    let guard = besom::Guard::over(filter, mapping, beside).map_err(Raise::raise)?;
     Ok((guard, index))
 }

@@ -60,7 +60,7 @@ pub(super) fn exported(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult
         let array = pointer::<ArrowArray>(&array, c"arrow_array")?;
         // SAFETY: both are alive as long as their capsules, and so as long as `capsules`.
         let (layout, array) = unsafe { (Layout::of(&*schema)?, &*array) };
-        one(keys.py(), layout, array, work)?;
+        one(keys.py(), layout, array, 0, work)?;
         return Ok(true);
     }
     if keys.hasattr("__arrow_c_stream__")? {
@@ -85,6 +85,7 @@ fn stream(py: Python<'_>, stream: *mut ArrowStream, work: &mut Work<'_>) -> PyRe
     unsafe { called(stream, (*stream).get_schema, schema.0.as_mut_ptr())? };
     // SAFETY: it was just written, and lives until it is dropped.
     let layout = unsafe { Layout::of(&*schema.0.as_ptr())? };
+    let mut before = 0;
     loop {
         let mut array = Owned(std::mem::MaybeUninit::<ArrowArray>::zeroed());
         // SAFETY: as above.
@@ -95,7 +96,7 @@ fn stream(py: Python<'_>, stream: *mut ArrowStream, work: &mut Work<'_>) -> PyRe
             }
             &*array.0.as_ptr()
         };
-        one(py, layout, array, work)?;
+        before += one(py, layout, array, before, work)?;
     }
 }
 
@@ -204,19 +205,27 @@ impl Layout {
     }
 }
 
-/// The keys of one array.
-fn one(py: Python<'_>, layout: Layout, array: &ArrowArray, work: &mut Work<'_>) -> PyResult<()> {
+/// The keys of one array, which comes behind so many others. Returns how many there are.
+fn one(
+    py: Python<'_>,
+    layout: Layout,
+    array: &ArrowArray,
+    before: usize,
+    work: &mut Work<'_>,
+) -> PyResult<usize> {
     let (len, offset) = (usize::try_from(array.length)?, usize::try_from(array.offset)?);
     if len == 0 {
-        return Ok(());
+        return Ok(0);
     }
     let values = Values { layout, array, len, offset };
     if let Some(row) = values.first_null() {
         return Err(PyValueError::new_err(format!(
-            "there is no key at {row}, but a null; drop the nulls first"
+            "there is no key at {}, but a null; drop the nulls first",
+            before + row
         )));
     }
-    column(py, &values, work)
+    column(py, &values, work)?;
+    Ok(len)
 }
 
 /// The values of an array that is alive.

@@ -9,7 +9,7 @@ mod numpy;
 
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyString, PyTuple};
 
 pub(crate) use chunk::{Chunk, Packed};
 
@@ -21,6 +21,9 @@ const ARRAY_CHUNK: usize = 1 << 10;
 /// Objects that are read at once. Taking the interpreter lock back can take as long as another thread likes, so it is
 /// given up less often.
 const OBJECT_CHUNK: usize = 1 << 14;
+
+/// Keys of an array between two looks at whether the user has pressed Ctrl-C: some milliseconds.
+const SIGNALS: usize = 1 << 20;
 
 /// An array of keys that can be read without the interpreter lock.
 trait Column: Sync {
@@ -45,7 +48,10 @@ pub(crate) type Work<'w> = dyn FnMut(&Chunk) -> PyResult<()> + Send + 'w;
 /// `TypeError` if these are no keys, whatever iterating over them raises, what the work says. Chunks before it were
 /// worked on, and so were the keys before an object that is no key.
 pub(crate) fn for_each_chunk(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()> {
-    if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
+    let is_one = keys.is_instance_of::<PyString>()
+        || keys.is_instance_of::<PyBytes>()
+        || keys.is_instance_of::<PyByteArray>();
+    if is_one {
         return Err(PyTypeError::new_err("many keys are expected here, and this is one; put it into a list"));
     }
     if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
@@ -53,6 +59,9 @@ pub(crate) fn for_each_chunk(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> Py
     }
     if numpy::is_array(keys)? {
         return numpy::array(keys, work);
+    }
+    if has_objects(keys)? {
+        return objects(keys, work);
     }
     match arrow::exported(keys, work) {
         Err(error) if error.is_instance_of::<PyImportError>(keys.py()) => {}
@@ -66,6 +75,14 @@ pub(crate) fn for_each_chunk(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> Py
     objects(keys, work)
 }
 
+/// Whether this is a series of pandas or polars whose elements are Python's objects. Such a series must not go through
+/// Arrow: pandas would make something else of the objects, and polars exports their addresses.
+fn has_objects(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(element) = keys.getattr_opt("dtype")? else { return Ok(false) };
+    let name = element.str()?;
+    Ok(name == "object" || name == "Object")
+}
+
 /// About how many keys there are, if that is known before they are read.
 pub(crate) fn length_hint(keys: &Bound<'_, PyAny>) -> usize {
     // Nobody is obliged to say, and what is said is not relied on.
@@ -74,18 +91,23 @@ pub(crate) fn length_hint(keys: &Bound<'_, PyAny>) -> usize {
 
 /// The keys of a column.
 fn column(py: Python<'_>, column: &dyn Column, work: &mut Work<'_>) -> PyResult<()> {
-    py.detach(|| {
-        let mut chunk = Chunk::default();
-        let mut start = 0;
-        while start < column.len() {
-            let end = column.len().min(start + ARRAY_CHUNK);
-            chunk.clear();
-            column.fill(start..end, &mut chunk)?;
-            work(&chunk)?;
-            start = end;
-        }
-        Ok(())
-    })
+    let mut chunk = Chunk::default();
+    let mut start = 0;
+    while start < column.len() {
+        let stop = column.len().min(start + SIGNALS);
+        py.detach(|| {
+            while start < stop {
+                let end = stop.min(start + ARRAY_CHUNK);
+                chunk.clear();
+                column.fill(start..end, &mut chunk)?;
+                work(&chunk)?;
+                start = end;
+            }
+            PyResult::Ok(())
+        })?;
+        py.check_signals()?;
+    }
+    Ok(())
 }
 
 /// The keys that an iteration yields.
@@ -103,6 +125,7 @@ fn objects(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()> {
         if !filled? {
             return Ok(());
         }
+        keys.py().check_signals()?;
     }
 }
 

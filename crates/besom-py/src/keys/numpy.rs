@@ -59,6 +59,7 @@ pub(super) fn array(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()
         check_dimensions(keys.getattr("ndim")?.extract()?)?;
         return objects(&keys.call_method0("tolist")?, work);
     }
+    refuse_masked(keys)?;
     let (mut capsule, mut interface) = interface_of(keys)?;
     check_dimensions(interface.dimensions)?;
     if !interface.is_plain() {
@@ -75,6 +76,15 @@ pub(super) fn array(keys: &Bound<'_, PyAny>, work: &mut Work<'_>) -> PyResult<()
     let done = column(keys.py(), &elements, work);
     drop(capsule); // which has kept the memory of the array
     done
+}
+
+/// A masked array has something where it has no value.
+fn refuse_masked(keys: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(mask) = keys.getattr_opt("mask")? else { return Ok(()) };
+    if !keys.py().import("numpy")?.call_method1("any", (mask,))?.is_truthy()? {
+        return Ok(());
+    }
+    Err(PyValueError::new_err("some of these keys are masked; use array.compressed(), which leaves them out"))
 }
 
 impl ArrayInterface {

@@ -1,6 +1,8 @@
 """Catches: an array whose elements are other keys than the same values one by one; offsets, strides, nulls and byte orders."""
 
+import signal
 import threading
+import uuid
 
 import numpy
 import pytest
@@ -57,7 +59,7 @@ def test_shapes_and_single_keys_are_refused():
     for array in (numpy.zeros((2, 2), int), numpy.array(5)):
         with pytest.raises(ValueError, match="dimensions"):
             besom.Filter(10).update(array)
-    for key in ("abc", b"abc"):
+    for key in ("abc", b"abc", bytearray(b"abc")):
         with pytest.raises(TypeError, match="list"):
             besom.Filter(10).update(key)
     with pytest.raises(TypeError):
@@ -96,6 +98,30 @@ def test_arrow_integers_fixed_sizes_and_nulls():
             besom.Filter(10).update(array)
 
 
+def test_the_row_of_a_null_counts_from_the_first_chunk():
+    arrow = pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match="no key at 4,"):
+        besom.Filter(10).update(arrow.chunked_array([[1, 2], [3, 4, None]]))
+
+
+def test_masked_elements_are_no_keys():
+    array = numpy.ma.array([1, 2, 3], mask=[False, True, False])
+    for use in (besom.Filter(10).update, besom.Filter(10).contains_many):
+        with pytest.raises(ValueError, match="compressed"):
+            use(array)
+    assert len(filled(array.compressed())) == 2 and len(filled(numpy.ma.array([1, 2]))) == 2
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_series_of_objects_have_the_keys_of_the_objects(package):
+    frame = pytest.importorskip(package)
+    kind = {"dtype": object if package == "pandas" else frame.Object}
+    for keys in ([uuid.UUID(int=1), uuid.UUID(int=2)], [(1, "a"), (2, "b")], [(1, 2), (3, 4)], ["a", b"b"]):
+        filter = filled(frame.Series(keys, **kind))
+        assert len(filter) == 2 and all(key in filter for key in keys)
+        assert filled(keys).contains_many(frame.Series(keys, **kind)).all()
+
+
 def test_frames():
     for name in ("polars", "pandas"):
         frame = pytest.importorskip(name)
@@ -114,6 +140,23 @@ def test_iterables_and_what_they_raise():
     assert len(filter) == 100_000
     filter.update({"a": 1}), filter.update({"b"}), filter.update(range(100_000, 100_010))
     assert "a" in filter and 100_009 in filter
+
+
+@pytest.mark.parametrize("make", [numpy.arange, lambda count: list(range(count))])
+def test_an_interrupt_ends_a_long_update(make):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    filter, keys = besom.Filter(3_000_000), make(3_000_000)
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with pytest.raises(KeyboardInterrupt):
+            filter.update(keys)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert 0 < len(filter) < 3_000_000 and filter.contains_many(keys[: len(filter)]).all()
 
 
 def test_an_iterable_may_use_the_filter_that_it_fills():

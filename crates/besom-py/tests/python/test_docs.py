@@ -70,11 +70,13 @@ def test_stubs_have_what_the_package_has():
         assert (part or class_name) in known or part in mixin or name == "__version__", name
 
 
-def test_mypy_accepts_the_example():
+def test_mypy_accepts_the_examples():
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
-    example = ROOT / "crates/besom-py/examples/repeated_stream.py"
-    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, str(example)], capture_output=True, text=True, cwd="/")
+    examples = [ROOT / "crates/besom-py/examples/repeated_stream.py"]
+    if importlib.util.find_spec("psycopg") is not None:
+        examples.append(ROOT / "crates/besom-py/examples/postgres.py")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, *map(str, examples)], capture_output=True, text=True, cwd="/")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -101,4 +103,12 @@ def test_comparison():
     assert len(comparison.table()) == 4
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("svg")
-    assert comparison.plot().get_xlabel() == "queries"
+    assert comparison.plot().get_xlabel() == "queries for missing keys"
+
+
+def test_a_guard_over_postgres():
+    example = ROOT / "crates/besom-py/examples/postgres.py"
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True)
+    if "!! NOT SHOWN" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0 and "filter and table agree" in done.stdout, done.stdout + done.stderr

@@ -5,7 +5,10 @@ import os
 import pathlib
 import pickle
 import random
+import signal
+import threading
 
+import numpy
 import pytest
 
 import besom
@@ -36,8 +39,10 @@ def test_save_open_change_and_save_again(tmp_path):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        besom.open(tmp_path / "nowhere")
+    for read in (besom.open, besom.inspect, besom.check):
+        with pytest.raises(FileNotFoundError) as error:
+            read(tmp_path / "nowhere")
+        assert error.value.filename == str(tmp_path / "nowhere") and error.value.errno == 2
     with pytest.raises(OSError):
         besom.open(tmp_path)
     with pytest.raises(OSError):
@@ -103,11 +108,55 @@ def test_processes_share_one_map(method, tmp_path):
         opened.insert("changed")
         assert all(right and not mapped for _, mapped, right in pool.map(asked, [opened]))
     stale = besom.open(path)
-    filter.insert("replaced"), filter.save(path)
     from multiprocessing.reduction import ForkingPickler
 
-    with pytest.raises(OSError, match="another file"):
-        pickle.loads(ForkingPickler.dumps(stale))
+    sent = ForkingPickler.dumps(stale)
+    filter.insert("replaced")
+    for other in (filter, besom.Filter(10)):  # of the same seed, and of another one
+        other.save(path)
+        with pytest.raises(OSError, match="another file"):
+            pickle.loads(sent)
+
+
+def test_names_of_files_are_those_that_python_takes(tmp_path):
+    filter, name = besom.Filter(10), os.fsencode(tmp_path / "filter")
+    filter.save(name)
+    assert besom.inspect(name)["kind"] == besom.open(name).kind == "bins"
+    with besom.Store.open(name + b".redb") as store:
+        store["a"] = b"b"
+        store.backup(name + b".copy")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_was_forked_while_a_thread_used_a_filter_does_not_hang():
+    filter, is_over = besom.Filter(200_000), threading.Event()
+
+    def work():
+        while not is_over.is_set():
+            filter.update(numpy.arange(100_000))
+            filter.clear()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    outcomes = set()
+    try:
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                try:
+                    filter.insert("a"), "a" in filter
+                    os._exit(0)
+                except RuntimeError as error:
+                    os._exit(1 if "fork" in str(error) else 2)
+                finally:
+                    os._exit(3)
+            outcomes.add(os.waitpid(child, 0)[1])
+    finally:
+        is_over.set()
+        thread.join()
+    assert outcomes <= {0, 1 << 8}, outcomes
+    filter.verify()
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("tests/fixtures/v2/*.besom")), ids=lambda path: path.stem)

@@ -75,6 +75,9 @@ def test_a_guard_never_rejects_what_its_mapping_has(steps, seed, kind):
                 guard.restore()
         except Failure:
             pass
+        except besom.RemoteError:
+            # The mapping failed while the filter was built again, and an operation finds filter and keys out of step.
+            assert kind in ("broom", "cuckooing")
         for stored in mapping.data:
             assert guard.may_contain(stored)
     mapping.share = 0.0
@@ -125,6 +128,22 @@ def test_keys_that_would_have_the_same_bytes_are_refused():
         numbers[2**64 - 1] = "large"
     numbers[5] = "common"
     assert len(numbers) == 2
+
+
+def test_so_are_keys_that_differ_from_those_that_were_there_before():
+    guard = besom.Guard({"a": 1})
+    for operation in (guard.get, guard.remove, lambda key: guard.insert(key, 1)):
+        with pytest.raises(TypeError, match="first one was str, and this one is bytes"):
+            operation(b"a")
+    assert guard["a"] == 1
+    for mapping in ({"a": 1, b"a": 2}, {1: 1, "a": 2}, {-1: 1, 2**64 - 1: 2}):
+        with pytest.raises(TypeError, match="one type|same bytes"):
+            besom.Guard(mapping)
+    # What came in behind the guard's back is found when the mapping is read again.
+    guard.mapping[b"a"] = 2
+    with pytest.raises(TypeError, match="one type"):
+        guard.rebuild()
+    assert guard["a"] == 1
 
 
 def test_shelves_and_dbm(tmp_path):

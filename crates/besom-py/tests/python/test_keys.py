@@ -61,6 +61,15 @@ def test_bad_text_and_deep_tuples_are_refused():
         besom.key_bytes(deep)
 
 
+def test_what_an_object_raises_when_it_is_asked_for_its_number_reaches_the_caller():
+    class Broken:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        besom.key_bytes(Broken())
+
+
 parts = st.text(max_size=4) | st.binary(max_size=4) | st.integers(-(2**63), 2**64 - 1) | st.uuids()
 
 
