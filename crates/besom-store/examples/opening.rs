@@ -12,9 +12,10 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
+use besom::cascade::AdaptiveBloomFilter;
 use besom::cuckoo::CuckooingFilter;
 use besom::testing::Random;
-use besom::{AdaptiveBloomFilter, BroomFilter, BuildError, ExtensionFilter, Seed, Table, TelescopingFilter};
+use besom::{BroomFilter, BuildError, ExtensionFilter, Seed, Table, TelescopingFilter};
 use besom_store::{Batch, Durability, Opening, RedbStore, StoreFilter};
 
 type Failure = Box<dyn Error>;
