@@ -152,9 +152,26 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// So many of what has this name: `1 key`, `2,000 queries`.
+pub(crate) fn counted(number: u64, name: &str) -> String {
+    let name = match (number, name.strip_suffix('y')) {
+        (1, _) => name.to_owned(),
+        // No vowel before it in what is counted here, but for keys.
+        (_, Some(stem)) if !stem.ends_with('e') => format!("{stem}ies"),
+        _ => format!("{name}s"),
+    };
+    format!("{} {name}", thousands(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([counted(1, "query"), counted(0, "query")], ["1 query", "0 queries"]);
+        assert_eq!([counted(1, "key"), counted(2000, "key")], ["1 key", "2,000 keys"]);
+    }
 
     #[test]
     fn thousands_are_apart() {

@@ -19,6 +19,7 @@
 //! The lab sees only what the library makes public.
 
 pub mod adversary;
+mod clock;
 pub mod command;
 pub mod comparison;
 pub mod experiment;

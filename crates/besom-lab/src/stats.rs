@@ -68,6 +68,30 @@ impl Summary {
     }
 }
 
+/// How probable `hits` or more of `trials` are, if each has this probability.
+///
+/// ```
+/// use besom_lab::stats::at_least;
+///
+/// assert_eq!(at_least(0, 10, 0.5), 1.0);
+/// assert!((at_least(2, 3, 0.5) - 0.5).abs() < 1e-12);
+/// ```
+#[must_use]
+pub fn at_least(hits: u64, trials: u64, rate: f64) -> f64 {
+    if rate >= 1.0 {
+        return f64::from(hits <= trials);
+    }
+    // The probabilities of 0, 1, … hits, each from the one before, in logarithms: the first may be tiny.
+    let odds = (rate / (1.0 - rate)).ln();
+    let mut term = trials as f64 * (1.0 - rate).ln();
+    let mut fewer = 0.0;
+    for hit in 0..hits.min(trials + 1) {
+        fewer += term.exp();
+        term += odds + ((trials - hit.min(trials)) as f64 / (hit + 1) as f64).ln();
+    }
+    (1.0 - fewer).max(0.0)
+}
+
 /// The median of several runs, and the range of all of them: what is said of a few runs without a word on their
 /// distribution.
 ///
@@ -139,6 +163,14 @@ mod tests {
         let summary = Summary::of(&[1.0, 3.0, 5.0, 7.0]).unwrap();
         let half = 3.182 * (20.0_f64 / 3.0 / 4.0).sqrt();
         assert!((summary.high - summary.mean - half).abs() < 1e-9, "{summary:?}");
+    }
+
+    /// Three of forty at 1/64, by hand: 1 − 0.53262 − 0.33817 − 0.10467. One who plays with many is lucky with some.
+    #[test]
+    fn luck_has_a_probability() {
+        assert!((at_least(3, 40, 1.0 / 64.0) - 0.02454).abs() < 1e-4, "{}", at_least(3, 40, 1.0 / 64.0));
+        assert!(at_least(14, 40, 1.0 / 64.0) < 1e-9 && at_least(40, 40, 0.5) < 1e-9);
+        assert_eq!((at_least(1, 0, 0.5), at_least(5, 3, 0.5), at_least(2, 2, 1.0)), (0.0, 0.0, 1.0));
     }
 
     #[test]

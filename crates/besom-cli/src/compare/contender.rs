@@ -60,10 +60,15 @@ impl Space {
     /// The space, in a sentence without an end.
     pub(super) fn describe(self) -> String {
         match self {
-            Self::BitsPerKey(bits) => format!("{bits} bits a key in all for every filter"),
+            Self::BitsPerKey(bits) => format!("{} a key in all for every filter", bits_text(bits)),
             Self::Rate(rate) => format!("A false-positive rate of {rate} for every filter"),
         }
     }
+}
+
+/// A number of bits, in words.
+pub(super) fn bits_text(bits: f64) -> String {
+    if bits == 1.0 { "1 bit".into() } else { format!("{bits} bits") }
 }
 
 /// What every filter is built for.
@@ -231,10 +236,16 @@ impl Entry {
             Space::Rate(rate) => match (self.build)(self.name, plan, rate) {
                 Ok(built) => Ok((built, self.only_rate.unwrap_or(rate))),
                 Err(Refused::Other(problem)) => Err(Failure::contender(self.name, problem)),
-                Err(_) => Err(Failure::contender(
-                    self.name,
-                    format!("it cannot have the rate {rate}; choose another"),
-                )),
+                Err(refused) => {
+                    let (large, other) = match refused {
+                        Refused::TooLarge => ("large", "smaller"),
+                        _ => ("small", "larger"),
+                    };
+                    let text = format!(
+                        "it cannot have so {large} a rate as {rate}; choose a {other} --rate, or other --filters"
+                    );
+                    Err(Failure::contender(self.name, text))
+                }
             },
             Space::BitsPerKey(bits) => self.in_space(plan, bits),
         }

@@ -66,8 +66,8 @@ struct Filter<'a> {
     useless_reads: Spread,
     /// Reads of the hash index by repairs.
     repair_reads: Spread,
-    /// The share of the attacker's queries that got through.
-    attacked: Spread,
+    /// The share of the attacker's queries that got through; `null` if nobody attacked.
+    attacked: Option<Spread>,
     /// Memory that operations work in, whatever the size of the filter.
     working_bits: usize,
     queries_per_second: f64,

@@ -40,7 +40,7 @@ use self::training::Training;
 use crate::error::{Ending, Outcome};
 use crate::input::with_formats;
 use crate::interrupt;
-use crate::output::{self, Paint, thousands};
+use crate::output::{self, Paint, counted};
 use crate::progress::Progress;
 
 /// Which data, which filters, which space.
@@ -134,10 +134,13 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "not a share: more than 0, less than 1".into())
 }
 
+/// The most space that a filter can be given, in bits a key.
+const MOST_BITS: f64 = 64.0;
+
 fn bits_per_key(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
-        .filter(|bits| (1.0..=64.0).contains(bits))
+        .filter(|bits| (1.0..=MOST_BITS).contains(bits))
         .ok_or_else(|| "not a number of bits from 1 to 64".into())
 }
 
@@ -217,10 +220,10 @@ impl Compare {
 
     fn headline(&self, source: &Source, plan: &Plan<'_>) -> String {
         let what = format!(
-            "{} keys{}, {} queries: {}.",
-            thousands(u64::from(source.stored)),
+            "{}{}, {}: {}.",
+            counted(u64::from(source.stored), "key"),
             source.passed.describe(),
-            thousands(source.queries.len()),
+            counted(source.queries.len(), "query"),
             source.title
         );
         let how = format!(

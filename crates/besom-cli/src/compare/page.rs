@@ -10,7 +10,7 @@ use super::Report;
 use super::contender::Needs;
 use super::replay::Row;
 use super::verdict::{Verdict, in_contest};
-use crate::output::thousands;
+use crate::output::{counted, thousands};
 
 /// The page.
 pub(super) fn render(report: &Report<'_>, verdict: Option<&Verdict>) -> String {
@@ -74,14 +74,14 @@ fn explain(html: &mut String, verdict: &Verdict) {
 
 fn facts(report: &Report<'_>) -> String {
     format!(
-        "{} keys, {} queries: {}. Behind the filters: {}. {}.{} {} seeds from {} on, besom {}, {:.0} seconds.",
-        thousands(u64::from(report.source.stored)),
-        thousands(report.source.queries.len()),
+        "{}, {}: {}. Behind the filters: {}. {}.{} {} from {} on, besom {}, {:.0} seconds.",
+        counted(u64::from(report.source.stored), "key"),
+        counted(report.source.queries.len(), "query"),
         report.source.title,
         report.store.describe(),
         report.plan.space.describe(),
         report.plan.training.describe(),
-        report.seeds(),
+        counted(report.seeds() as u64, "seed"),
         report.plan.seed,
         env!("CARGO_PKG_VERSION"),
         report.seconds
@@ -107,7 +107,8 @@ const COLUMNS: [(&str, &str); 9] = [
 ];
 
 fn cells(row: &Row) -> [Cell; 8] {
-    let (run, useless, attacked) = (row.first(), row.useless(), row.attacked().median);
+    let (run, useless) = (row.first(), row.useless());
+    let attacked = row.attacked().map(|share| share.median);
     let count = |number: f64| (thousands(number.round() as u64), number);
     [
         (format!("{:.2}", row.bits_per_key()), row.bits_per_key()),
@@ -117,7 +118,10 @@ fn cells(row: &Row) -> [Cell; 8] {
         count(row.repair_reads().median),
         (format!("{:.2}", run.queries_per_second() / 1e6), run.queries_per_second()),
         (format!("{:.1}", run.filter_speed / 1e6), run.filter_speed),
-        (format!("{:.2}%", 100.0 * attacked), attacked),
+        (
+            attacked.map_or_else(|| "–".into(), |share| format!("{:.2}%", 100.0 * share)),
+            attacked.unwrap_or(0.0),
+        ),
     ]
 }
 
@@ -243,7 +247,9 @@ fn attack(rows: &[&Row]) -> Plot {
     let title = format!("An attacker who repeats whatever got through, {} queries", thousands(queries));
     let mut plot = Plot::dots("attack", title, Axis::log("share of his queries that got through"));
     for row in rows {
-        plot.dot(row.entry_name, kind(row), of(&row.attacked(), row.runs.len()));
+        if let Some(attacked) = row.attacked() {
+            plot.dot(row.entry_name, kind(row), of(&attacked, row.runs.len()));
+        }
     }
     plot.reference("one in ten is a new key", 0.1);
     plot

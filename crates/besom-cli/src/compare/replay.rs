@@ -84,9 +84,10 @@ impl Row {
         self.spread(|run| run.bits_per_key).median
     }
 
-    /// The share of the attacker's queries that got through.
-    pub(crate) fn attacked(&self) -> Spread {
-        self.spread(|run| run.attack.false_positives as f64 / run.attack.queries.max(1) as f64)
+    /// The share of the attacker's queries that got through. `None` if nobody attacked.
+    pub(crate) fn attacked(&self) -> Option<Spread> {
+        let attacks = self.runs.iter().map(|run| run.attack).filter(|attack| attack.queries > 0);
+        Spread::of(attacks.map(|attack| attack.false_positives as f64 / attack.queries as f64))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn from_files(
 ) -> Outcome<Source> {
     let keys_input = Input::open(keys.0, keys.1)?;
     let mut queries_input = Input::open(queries.0, queries.1)?;
-    let title = format!("the keys of {}, the queries of {}", keys_input.name, queries_input.name);
+    let keys_name = keys_input.name.clone();
     let (keys, passed) = keys_input.into_set()?;
     let (mut recorder, mut key) = (Recorder::new()?, Vec::new());
     while next(&mut queries_input, &mut key, recorder.count(), progress)? {
@@ -64,6 +64,8 @@ pub(super) fn from_files(
     if recorder.count() == 0 {
         return Err(Failure::Usage(format!("{}: there is no query in it", queries_input.name)));
     }
+    let blank = blank_lines(&queries_input);
+    let title = format!("the keys of {keys_name}, the queries of {}{blank}", queries_input.name);
     let stored = keys.len() as u32;
     let queries = recorder.finish(0, 0, stored)?;
     Ok(Source { keys, stored, queries, sample: None, passed, title })
@@ -94,12 +96,18 @@ pub(super) fn from_trace(
     let stored = ((keys.len() as f64 * share).round() as usize).clamp(1, keys.len() - 1);
     let (skipped, start) = seen[stored - 1];
     let title = format!(
-        "the trace {}: the first {stored} of {} distinct keys are stored, and the requests after that are asked",
+        "the trace {}{}: the first {stored} of {} distinct keys are stored, and the requests after that are asked",
         input.name,
+        blank_lines(&input),
         keys.len()
     );
     let queries = recorder.finish(start, skipped, stored as u32)?;
     Ok(Source { keys, stored: stored as u32, queries, sample: None, passed: Passed::default(), title })
+}
+
+/// How many lines of an input that was read were blank, in brackets, if any were.
+fn blank_lines(input: &Input) -> String {
+    Passed { repeated: 0, blank: input.skipped() }.describe()
 }
 
 fn next(

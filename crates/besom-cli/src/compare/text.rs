@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::Report;
-use super::contender::{Needs, Space};
+use super::contender::{Needs, Space, bits_text};
 use super::replay::Row;
 use super::verdict::{Verdict, in_contest};
 use crate::output::{Paint, thousands};
@@ -86,7 +86,11 @@ fn legend(report: &Report<'_>) -> String {
     if let Space::BitsPerKey(bits) = report.plan.space
         && report.rows.iter().any(|row| !in_contest(row, report.plan))
     {
-        let _ = write!(text, " * larger than the {bits} bits a key of the others, so not in the contest.");
+        let _ = write!(
+            text,
+            " * larger than the {} a key that all were given, so not in the contest.",
+            bits_text(bits)
+        );
     }
     let working: Vec<String> = report
         .rows
@@ -114,9 +118,11 @@ fn table(report: &Report<'_>, verdict: Option<&Verdict>, paint: Paint) -> Table 
     for row in report.sorted() {
         let star = if in_contest(row, report.plan) { "" } else { "*" };
         let name = painted(row, &format!("{}{star}", row.entry_name), verdict, paint);
-        let attacked = 100.0 * row.attacked().median;
-        let attacked =
-            if attacked > 10.0 { paint.red(&format!("{attacked:.1}%")) } else { format!("{attacked:.2}%") };
+        let attacked = match row.attacked().map(|share| 100.0 * share.median) {
+            None => "–".into(),
+            Some(share) if share > 10.0 => paint.red(&format!("{share:.1}%")),
+            Some(share) => format!("{share:.2}%"),
+        };
         let useless = row.useless();
         table.row(vec![
             name,

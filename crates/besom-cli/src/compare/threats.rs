@@ -22,8 +22,8 @@ pub(crate) fn threat(name: &str) -> &'static str {
              nor one who has keys removed and inserted again: take broom there."
         }
         "swapping" => {
-            "It does not withstand a patient attacker who collects keys that cover all states of a stored one (unfixable-set): \
-             take telescoping or broom there."
+            "It does not withstand a patient attacker who collects keys that cover all states of a stored one (unfixable-set), \
+             nor one who has keys removed and inserted again (reversed-mates): take broom there."
         }
         "whitelist" => {
             "It does not withstand an attacker who whittles: whoever keeps asking what survived the round before beats it in 80 to 100% \

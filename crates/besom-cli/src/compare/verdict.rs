@@ -3,11 +3,12 @@
 use besom_lab::stats::Spread;
 use serde::Serialize;
 
-use super::contender::{Needs, Plan, Space, find};
+use super::MOST_BITS;
+use super::contender::{Needs, Plan, Space, bits_text, find};
 use super::replay::Row;
 use super::threats::threat;
 use super::training::Stream;
-use crate::output::thousands;
+use crate::output::{counted, thousands};
 
 /// How much larger than asked for a filter may have become by its repairs.
 const TOLERANCE: f64 = 1.05;
@@ -15,6 +16,8 @@ const TOLERANCE: f64 = 1.05;
 const WORTH: f64 = 0.02;
 /// Fewer useless reads than this are chance.
 const FEW: f64 = 30.0;
+/// With fewer seeds than this, equal filters part once in three times, or always.
+const FEWEST_SEEDS: usize = 3;
 
 /// What came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,6 +33,8 @@ pub(crate) enum Finding {
     NothingAbsent,
     /// No absent key was asked for twice.
     NothingRepeated,
+    /// Ranges of fewer than three seeds, which part too easily.
+    TooFewSeeds,
     /// Too few useless reads to tell filters apart.
     TooFew,
     /// No filter fits into the memory, or none is of use there.
@@ -63,8 +68,9 @@ pub(crate) fn in_contest(row: &Row, plan: &Plan<'_>) -> bool {
 /// Fewest useless reads first; then who stands up better to the attacker, who is smaller. Nothing that depends on the
 /// time of day.
 pub(super) fn order(a: &Row, b: &Row) -> std::cmp::Ordering {
+    let attacked = |row: &Row| row.attacked().map_or(0.0, |share| share.median);
     (a.useless().median.total_cmp(&b.useless().median))
-        .then(a.attacked().median.total_cmp(&b.attacked().median))
+        .then(attacked(a).total_cmp(&attacked(b)))
         .then(a.bits_per_key().total_cmp(&b.bits_per_key()))
         .then(a.entry_name.cmp(b.entry_name))
 }
@@ -84,8 +90,9 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan<'_>, stream: Stream) -> Option<Ver
             "Give it queries as they arrive at the store, those that find nothing among them.",
         ));
     }
-    let Some(&best) = contest.first().filter(|best| best.useless().median < 0.5 * stream.absent as f64)
-    else {
+    // What is known of the stream is known of its beginning, if it is long; filters were asked all of it.
+    let absent = rows[0].first().absent;
+    let Some(&best) = contest.first().filter(|best| best.useless().median < 0.5 * absent as f64) else {
         return Some(too_small(rows, plan));
     };
     let most = contest.iter().map(|row| row.useless().high).fold(0.0, f64::max);
@@ -93,9 +100,15 @@ pub(crate) fn judge(rows: &[Row], plan: &Plan<'_>, stream: Stream) -> Option<Ver
         return Some(too_few(best, most));
     }
     if stream.repeated == 0
+        && stream.absent == absent
         && let Some(plain) = plain
     {
         return Some(nothing_repeated(plain, best, plan));
+    }
+    if best.runs.len() < FEWEST_SEEDS
+        && let Some(&next) = contest.get(1)
+    {
+        return Some(too_few_seeds(best, next));
     }
     Some(weigh(&contest, best, plain, plan))
 }
@@ -115,6 +128,12 @@ fn weigh(contest: &[&Row], best: &Row, plain: Option<&Row>, plan: &Plan<'_>) -> 
     let shown = find_row(contest, verdict.recommended[0]).unwrap_or(best);
     let simpler = contest.iter().find(|row| row.needs < shown.needs).copied();
     verdict.details.extend(ranges(shown, simpler.into_iter().chain(plain)));
+    if verdict.finding == Finding::Winner && contest.len() > 1 {
+        verdict.details.push(format!(
+            "By chance alone, two filters that are alike part like this once in {} times at most.",
+            count(times_to_part(shown.runs.len()).min(1e6))
+        ));
+    }
     verdict.details.extend(repairs(shown, simpler));
     verdict.details.extend(caveat(shown, plan));
     verdict.details.extend(worth(shown, plain));
@@ -165,22 +184,32 @@ fn too_small(rows: &[Row], plan: &Plan<'_>) -> Verdict {
         let headline = "At this rate every filter lets most absent keys through: ask for a smaller one.";
         return Verdict::nothing(Finding::TooSmall, headline, "Choose --rate 0.01, for example.");
     };
-    let advice = "Give it more memory, for example --bits-per-key 8.";
+    let more = |least: f64| {
+        if least > MOST_BITS {
+            "Every filter has a size below which it does not go: so few keys need none.".into()
+        } else {
+            format!("Give it more memory, for example --bits-per-key {}.", least.max(8.0).ceil())
+        }
+    };
     let smallest = rows.iter().min_by(|a, b| a.bits_per_key().total_cmp(&b.bits_per_key()));
     match smallest.filter(|_| !rows.iter().any(|row| in_contest(row, plan))) {
         Some(row) => Verdict::nothing(
             Finding::TooSmall,
             &format!(
-                "No filter fits into {bits} bits a key: the smallest, {}, takes {:.1}.",
+                "No filter fits into {} a key: the smallest, {}, takes {:.1}.",
+                bits_text(bits),
                 row.entry_name,
                 row.bits_per_key()
             ),
-            advice,
+            &more(row.bits_per_key()),
         ),
         None => Verdict::nothing(
             Finding::TooSmall,
-            &format!("At {bits} bits a key every filter lets more than half of the absent keys through."),
-            advice,
+            &format!(
+                "At {} a key every filter lets more than half of the absent keys through.",
+                bits_text(bits)
+            ),
+            &more(bits + 1.0),
         ),
     }
 }
@@ -188,13 +217,29 @@ fn too_small(rows: &[Row], plan: &Plan<'_>) -> Verdict {
 fn too_few(best: &Row, most: f64) -> Verdict {
     let queries = best.first().queries;
     let more = (queries as f64 * 10.0 * FEW / most.max(1.0)).max(queries as f64 * 2.0);
-    let headline = format!(
-        "Too few queries to tell filters apart: none made more than {} useless reads in {}.",
-        count(most),
-        thousands(queries)
-    );
+    let made = match count(most).as_str() {
+        "0" => "no filter made a useless read".into(),
+        most => format!("none made more than {most} useless reads"),
+    };
+    let headline = format!("Too few queries to tell filters apart: {made} in {}.", counted(queries, "query"));
     let advice = format!("About {} queries, or fewer bits a key, would show a difference.", round_up(more));
     Verdict::nothing(Finding::TooFew, &headline, &advice)
+}
+
+fn too_few_seeds(best: &Row, next: &Row) -> Verdict {
+    let headline = format!(
+        "No winner with {}: chance alone may part so few. Fewest useless reads: {} {}, {} {}.",
+        counted(best.runs.len() as u64, "seed"),
+        best.entry_name,
+        count(best.useless().median),
+        next.entry_name,
+        count(next.useless().median)
+    );
+    Verdict::nothing(
+        Finding::TooFewSeeds,
+        &headline,
+        "Another seed may turn that around: take --seeds 3 or more.",
+    )
 }
 
 /// The next number of one digit and zeros.
@@ -290,6 +335,11 @@ fn winner(best: &Row, contest: &[&Row]) -> Verdict {
     Verdict::new(Finding::Winner, vec![best.entry_name], headline, Vec::new())
 }
 
+/// Once in how many trials the ranges of two equal filters part, with so many seeds each: half of C(2n, n).
+fn times_to_part(seeds: usize) -> f64 {
+    (1..=seeds).map(|place| (seeds + place) as f64 / place as f64).product::<f64>() / 2.0
+}
+
 fn best_without(needs: Needs) -> &'static str {
     match needs {
         Needs::HashIndex => "the best without a hash index",
@@ -327,7 +377,7 @@ fn ranges<'r>(best: &'r Row, others: impl Iterator<Item = &'r Row>) -> Option<St
         }
     }
     let over = match seeds {
-        1 => "With one seed, which is no range".into(),
+        1 => "With one seed".into(),
         seeds => format!("Median and range of {seeds} seeds"),
     };
     (parts.len() > 1).then(|| format!("{over}, useless reads: {}.", parts.join("; ")))

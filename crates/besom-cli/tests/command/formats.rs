@@ -72,6 +72,16 @@ fn marks_and_blank_lines_are_no_keys() {
     );
     let counted = folder.feed(&["query", "f", "--count"], b"alpha\n\n\nx\n").code(1).out;
     assert_eq!(counted, "1 maybe, 1 no, 2 blank lines skipped\n");
+    folder.file("asked", "alpha\n\nx\n\nalpha\n");
+    let compare = |files: &[&str]| {
+        let run =
+            [&["compare", "--filters", "bloom", "--seeds", "1", "--store", "memory"][..], files].concat();
+        folder.run(&run).code(0).out.replace('\n', " ")
+    };
+    let told = compare(&["--keys", "marked", "--queries", "asked"]);
+    assert!(told.contains("the queries of asked (2 blank lines skipped)"), "{told}");
+    let told = compare(&["--trace", "asked"]);
+    assert!(told.contains("the trace asked (2 blank lines skipped): the first 1 of 2"), "{told}");
 }
 
 #[test]

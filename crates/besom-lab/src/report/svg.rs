@@ -72,18 +72,15 @@ impl Paper {
         if self.legend_below { 0.0 } else { legend_width(names) }
     }
 
-    /// The height of the legend below the data.
-    fn below(self, names: &[&str]) -> f64 {
-        if self.legend_below { LEGEND_ROW * self.rows(names) as f64 + 10.0 } else { 0.0 }
+    /// The height of the legend below the data, with one more entry if some markers are hollow.
+    fn below(self, names: &[&str], hollow: bool) -> f64 {
+        let entries = names.len() + usize::from(hollow);
+        let rows = entries.div_ceil(self.columns(names));
+        if self.legend_below { LEGEND_ROW * rows as f64 + 4.0 } else { 0.0 }
     }
 
     fn columns(self, names: &[&str]) -> usize {
         if self.legend_below { ((self.width / legend_width(names)) as usize).max(1) } else { 1 }
-    }
-
-    fn rows(self, names: &[&str]) -> usize {
-        // One more, for what hollow markers mean.
-        (names.len() + 1).div_ceil(self.columns(names))
     }
 }
 
@@ -122,8 +119,9 @@ fn lines(plot: &Plot, paper: Paper) -> String {
     let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
     let y = Mapping::new(&plot.y, ys, frame.bottom(), frame.top);
 
-    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&names));
-    axis_below(&mut svg, &frame, &x, &plot.x.label);
+    let hollow = points().any(|(_, value)| y.is_off(value.mean));
+    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&names, hollow));
+    axis_below(&mut svg, paper, &frame, &x, &plot.x.label);
     axis_left(&mut svg, &frame, &y, &plot.y.label);
     for (name, value) in &plot.references {
         reference(&mut svg, (frame.left, y.place(*value)), (frame.right(), y.place(*value)), name);
@@ -131,7 +129,6 @@ fn lines(plot: &Plot, paper: Paper) -> String {
     for (place, line) in plot.lines.iter().enumerate() {
         draw_line(&mut svg, line, style_of(&line.name, place), &x, &y);
     }
-    let hollow = points().any(|(_, value)| y.is_off(value.mean));
     legend(&mut svg, paper, &frame, &names, hollow);
     svg + "</svg>\n"
 }
@@ -153,8 +150,9 @@ fn dots(plot: &Plot, paper: Paper) -> String {
         plot.dots.iter().flat_map(|dot| [dot.value.mean, dot.value.low, dot.value.high]).chain(references);
     let x = Mapping::new(&plot.x, xs, frame.left, frame.right());
 
-    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&series));
-    axis_below(&mut svg, &frame, &x, &plot.x.label);
+    let hollow = plot.dots.iter().any(|dot| x.is_off(dot.value.mean));
+    let mut svg = open(plot, paper, frame.bottom() + BOTTOM + paper.below(&series, hollow));
+    axis_below(&mut svg, paper, &frame, &x, &plot.x.label);
     for (index, row) in rows.iter().enumerate() {
         let top = frame.top + band * index as f64;
         if index % 2 == 1 {
@@ -181,7 +179,6 @@ fn dots(plot: &Plot, paper: Paper) -> String {
         whisker(&mut svg, (x.place(dot.value.low), height), (x.place(dot.value.high), height), style);
         marker(&mut svg, (x.place(dot.value.mean), height), style, x.is_off(dot.value.mean));
     }
-    let hollow = plot.dots.iter().any(|dot| x.is_off(dot.value.mean));
     legend(&mut svg, paper, &frame, &series, hollow);
     svg + "</svg>\n"
 }
@@ -209,11 +206,13 @@ fn open(plot: &Plot, paper: Paper, height: f64) -> String {
     svg
 }
 
-fn axis_below(svg: &mut String, frame: &Frame, x: &Mapping, label: &str) {
-    for (value, name) in x.ticks() {
-        let place = x.place(value);
-        grid(svg, (place, frame.top), (place, frame.bottom()));
-        text(svg, (place, frame.bottom() + 17.0), "middle", "tick", &name);
+fn axis_below(svg: &mut String, paper: Paper, frame: &Frame, x: &Mapping, label: &str) {
+    let ticks = x.ticks();
+    for (value, _) in &ticks {
+        grid(svg, (x.place(*value), frame.top), (x.place(*value), frame.bottom()));
+    }
+    for (place, name) in x.names(&ticks, LETTER, paper.width - 3.0) {
+        text(svg, (place, frame.bottom() + 17.0), "middle", "tick", name);
     }
     rule(svg, (frame.left, frame.bottom()), (frame.right(), frame.bottom()));
     let middle = (frame.left + frame.right()) / 2.0;

@@ -68,6 +68,48 @@ fn a_winner_has_a_range_of_its_own() {
     assert!(judge(&[], &by_rate, STREAM).is_none());
 }
 
+/// One draw has no range, and two of equal filters part once in three times.
+#[test]
+fn one_seed_or_two_have_no_winner() {
+    let rows = |seeds: usize| {
+        [
+            row("bloom", 12.0, &[500, 510, 520][..seeds], 0),
+            row("bloom+cache", 12.0, &[90, 91, 92][..seeds], 0),
+            row("telescoping", 12.0, &[50, 52, 54][..seeds], 20),
+        ]
+    };
+    for (seeds, told) in [(1, "1 seed: "), (2, "2 seeds: ")] {
+        let verdict = judged(&rows(seeds), STREAM);
+        assert_eq!(verdict.finding, Finding::TooFewSeeds);
+        assert!(verdict.recommended.is_empty() && verdict.code.is_none() && verdict.threat.is_none());
+        assert!(verdict.headline.contains(told) && verdict.headline.contains("bloom+cache 9"), "{verdict:?}");
+    }
+    assert_eq!(judged(&rows(3), STREAM).finding, Finding::Winner);
+    // Nobody is compared with anybody.
+    assert_eq!(judged(&rows(1)[..1], STREAM).finding, Finding::Winner);
+}
+
+/// How much chance there is in ranges that part: of six values in any order, three and three part in 2 of 20.
+#[test]
+fn the_chance_of_ranges_that_part_is_told() {
+    let rows = [row("bloom", 12.0, &[500, 520, 480], 0), row("telescoping", 12.0, &[50, 55, 60], 20)];
+    let told = |rows: &[Row]| judged(rows, STREAM).details.join(" ");
+    assert!(told(&rows).contains("part like this once in 10 times at most"), "{}", told(&rows));
+    let rows = [row("bloom", 12.0, &[500; 5], 0), row("telescoping", 12.0, &[50; 5], 20)];
+    assert!(told(&rows).contains("once in 126 times at most"), "{}", told(&rows));
+}
+
+/// The stream is looked at up to a limit; filters are judged by what they were asked.
+#[test]
+fn a_stream_that_is_longer_than_what_was_looked_at_is_judged_by_all_of_it() {
+    let rows =
+        [row("bloom", 12.0, &[2500, 2520, 2480], 0), row("telescoping", 12.0, &[1000, 1010, 1020], 20)];
+    let begun = |repeated| Stream { absent: 1500, repeated };
+    assert_eq!(judged(&rows, begun(1000)).finding, Finding::Winner);
+    // What comes again later was not seen yet.
+    assert_eq!(judged(&rows, begun(0)).finding, Finding::Winner);
+}
+
 #[test]
 fn ranges_that_overlap_have_no_winner() {
     let rows = [
@@ -108,8 +150,13 @@ fn streams_that_show_nothing_have_a_sentence_each() {
     let rows = [row("bloom", 14.0, &[60, 61, 70], 0), row("telescoping", 13.0, &[50, 51, 52], 50)];
     let verdict = judged(&rows, STREAM);
     assert!(verdict.headline.contains("the smallest, telescoping, takes 13.0"), "{}", verdict.headline);
+    assert_eq!(verdict.details, ["Give it more memory, for example --bits-per-key 13."]);
+    let rows = [row("bloom", 100.0, &[60, 61, 70], 0)];
+    assert!(judged(&rows, STREAM).details[0].contains("so few keys need none"));
     let rows = [row("bloom", 12.0, &[6000, 6100, 7000], 0)];
-    assert_eq!(judged(&rows, STREAM).finding, Finding::TooSmall);
+    let verdict = judged(&rows, STREAM);
+    assert_eq!(verdict.finding, Finding::TooSmall);
+    assert_eq!(verdict.details, ["Give it more memory, for example --bits-per-key 13."]);
 }
 
 /// Reads of repairs are no secret, and compared with what they must be compared with.

@@ -52,6 +52,33 @@ impl Mapping {
     }
 }
 
+impl Mapping {
+    /// The names of ticks that have room side by side, each with the place of its middle, none beyond the paper's
+    /// `edge`. Where not all have room, powers of ten go first.
+    pub(super) fn names<'t>(
+        &self,
+        ticks: &'t [(f64, String)],
+        letter: f64,
+        edge: f64,
+    ) -> Vec<(f64, &'t str)> {
+        let power = |value: f64| value > 0.0 && (value.log10() - value.log10().round()).abs() < 1e-9;
+        let mut wanted: Vec<&(f64, String)> = ticks.iter().collect();
+        wanted.sort_by_key(|(value, _)| self.scale == Scale::Log && !power(*value));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        let mut names = Vec::new();
+        for (value, name) in wanted {
+            let half = letter * name.chars().count() as f64 / 2.0;
+            let middle = self.place(*value).min(edge - half);
+            let (from, to) = (middle - half - 3.0, middle + half + 3.0);
+            if taken.iter().all(|(start, end)| to <= *start || from >= *end) {
+                taken.push((from, to));
+                names.push((middle, name.as_str()));
+            }
+        }
+        names
+    }
+}
+
 fn linear_ends(low: f64, high: f64) -> (f64, f64) {
     let span = if high > low { high - low } else { high.abs().max(1.0) };
     // Zero belongs to the picture if the data comes near it.
@@ -150,6 +177,30 @@ mod tests {
         assert_eq!(names(&Axis::log(""), &[1e-3, 0.9]), ["0.001", "0.01", "0.1", "1"]);
         assert_eq!(names(&Axis::log(""), &[900.0, 2e5]), ["1,000", "10,000", "100,000"]);
         assert_eq!(names(&Axis::log(""), &[1.0, 100.0]), ["1", "2", "5", "10", "20", "50", "100"]);
+    }
+
+    /// On a narrow paper no name runs into another or over the edge.
+    #[test]
+    fn names_have_room() {
+        let axis = |to| Mapping::new(&Axis::log(""), [430.0, 83_000.0].into_iter(), 120.0, to);
+        let named = |to: f64, edge: f64| {
+            let axis = axis(to);
+            let ticks = axis.ticks();
+            let names = axis.names(&ticks, 6.6, edge);
+            names.into_iter().map(|(place, name)| (place, name.to_owned())).collect::<Vec<_>>()
+        };
+        let mut narrow = named(358.0, 377.0);
+        narrow.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let half = |name: &str| 3.3 * name.len() as f64;
+        assert!(
+            narrow.windows(2).all(|two| two[0].0 + half(&two[0].1) < two[1].0 - half(&two[1].1)),
+            "{narrow:?}"
+        );
+        assert!(narrow.iter().all(|(place, name)| place + half(name) <= 377.0), "{narrow:?}");
+        assert!(
+            narrow.iter().any(|(_, name)| name == "1,000") && narrow.iter().any(|(_, name)| name == "10,000")
+        );
+        assert_eq!(named(3000.0, 3020.0).len(), axis(3000.0).ticks().len(), "room for all");
     }
 
     #[test]
