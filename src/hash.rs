@@ -104,6 +104,8 @@ pub enum HashKind {
     Xxh3,
     /// [`SipHash`].
     SipHash,
+    /// [`IntegerHash`].
+    Integer,
     /// One that is not this crate's.
     Other,
 }
@@ -114,6 +116,7 @@ impl HashKind {
         match self {
             Self::Xxh3 => 1,
             Self::SipHash => 2,
+            Self::Integer => 3,
             Self::Other => u16::MAX,
         }
     }
@@ -123,6 +126,7 @@ impl HashKind {
         match code {
             1 => Some(Self::Xxh3),
             2 => Some(Self::SipHash),
+            3 => Some(Self::Integer),
             u16::MAX => Some(Self::Other),
             _ => None,
         }
@@ -134,6 +138,7 @@ impl fmt::Display for HashKind {
         f.pad(match self {
             Self::Xxh3 => "XXH3",
             Self::SipHash => "SipHash-2-4",
+            Self::Integer => "the hash of integers",
             Self::Other => "a hash function from elsewhere",
         })
     }
@@ -141,8 +146,8 @@ impl fmt::Display for HashKind {
 
 /// A keyed 128-bit hash function that is stable across platforms and versions.
 ///
-/// Two are provided: [`Xxh3`], the default, and [`SipHash`] for keys chosen by an attacker who may learn
-/// something of the filter's answers and has time to use it.
+/// Three are provided: [`Xxh3`], the default; [`SipHash`] for keys chosen by an attacker who may learn something of the
+/// filter's answers and has time to use it; [`IntegerHash`] for integers of 64 bits where every nanosecond counts.
 ///
 /// A function of your own works too. This one makes filters that do not tell capitals from small letters:
 ///
@@ -314,6 +319,89 @@ impl fmt::Debug for SipHash {
     }
 }
 
+/// Two keyed multiplications for keys of 8 bytes (`u64`, `i64`, `usize`, `isize`), and [`Xxh3`] for all others: a little
+/// faster where filters lie in a cache.
+///
+/// **What it promises.** Different keys of 8 bytes have different digests. The three secret numbers come from all 128
+/// bits of the seed by SipHash. Tests hold it to what they hold XXH3 to: keys in rows, in strides and in grids fill
+/// tables as evenly as random ones do and are taken for each other as rarely; a flipped bit of a key flips each bit of
+/// the digest with probability ½; adversaries who see a filter's answers alone win no more than its rate.
+///
+/// **What it does not promise.** It is no cryptographic function, and less of one than XXH3: anyone who sees digests of
+/// keys that he knows (a file, a column of addresses, a process's memory) works out the secret with little algebra.
+/// Where that can happen, use [`SipHash`].
+///
+/// Not for [`AnyFilter`](crate::any::AnyFilter): filters of every kind would be compiled a third time. A file names it
+/// and is read by the filter's own type.
+///
+/// ```
+/// use besom::{BinFilter, Filter, Insert, IntegerHash};
+///
+/// let mut filter = BinFilter::builder().capacity(1000).hasher::<IntegerHash>().build()?;
+/// filter.insert(&7_u64)?;
+/// assert!(filter.contains(&7_u64));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct IntegerHash {
+    xxh3: Xxh3,
+    flip: u64,
+    /// Odd, and at least 2^63, so that the upper half of a product changes with every key or two.
+    first: u64,
+    /// Odd.
+    second: u64,
+}
+
+impl IntegerHash {
+    #[inline(always)]
+    fn digest_8(&self, bytes: [u8; 8]) -> Digest {
+        let keyed = u64::from_le_bytes(bytes) ^ self.flip;
+        let product = u128::from(keyed) * u128::from(self.first);
+        let low = product as u64;
+        // No half is any good alone: the upper one counts up slowly, and the lower one's last bits know little of the
+        // key. Once is not enough: the first bits of keys in a row would lie in a row.
+        let again = u128::from((product >> 64) as u64 ^ low) * u128::from(self.second);
+        let hi = (again >> 64) as u64 ^ again as u64;
+        // Every step can be undone, and so can the product's lower half: no two keys have the same.
+        let lo = (low ^ low >> 32).wrapping_mul(self.second);
+        let lo = (lo ^ lo >> 29).wrapping_mul(self.first);
+        Digest { hi, lo: lo ^ lo >> 32 }
+    }
+}
+
+impl KeyHasher for IntegerHash {
+    const KIND: HashKind = HashKind::Integer;
+
+    fn with_seed(seed: Seed) -> Self {
+        let secret = SipHash::with_seed(seed);
+        let [one, two] = [1_u64, 2].map(|number| secret.digest_key(&number));
+        Self { xxh3: Xxh3::with_seed(seed), flip: one.hi, first: one.lo | 1 << 63 | 1, second: two.hi | 1 }
+    }
+
+    fn seed(&self) -> Seed {
+        self.xxh3.seed
+    }
+
+    #[inline]
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        match bytes.try_into() {
+            Ok(bytes) => self.digest_8(bytes),
+            Err(_) => self.xxh3.digest(bytes),
+        }
+    }
+
+    #[inline]
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        self.xxh3.rehash(digest, counter)
+    }
+}
+
+impl fmt::Debug for IntegerHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IntegerHash({:?})", self.xxh3.seed)
+    }
+}
+
 /// 24 bytes: a length that keys may have too, which is harmless, since nobody outside knows a digest.
 #[inline]
 fn rehash_input(digest: Digest, counter: u64) -> [u8; 24] {
@@ -389,6 +477,137 @@ mod tests {
                 0xcf539b05_6ec80691_fb70b577_a81a843b,
             ]
         );
+    }
+
+    const GOLDEN_7: [u128; 5] = [
+        0x89a3a05a_281ede39_de236ce3_826c8b32,
+        0x89a3a05a_281ede39_de236ce3_826c8b32,
+        0xbf02893e_c8a7e962_586eed8e_ca575dc2,
+        0x588be7c2_49f1c7a7_04f4942a_7befc701,
+        0xfc12b4fd_504b4a7e_9c9e6105_68985381,
+    ];
+    const GOLDEN_9: [u128; 5] = [
+        0x145dbf0d_cedfed91_47bce0a6_c4e1bcfa,
+        0x145dbf0d_cedfed91_47bce0a6_c4e1bcfa,
+        0xe7a62521_8cd51f5c_6e4dd402_0ca7ed20,
+        0xd6c6ef9f_d5c380c9_053f2992_04ece7ec,
+        0x2e735370_0b1564f4_e635f20a_2af38052,
+    ];
+
+    #[test]
+    fn the_hash_of_integers_never_changes() {
+        let (integer, xxh3) = (golden::<IntegerHash>(7), golden::<Xxh3>(7));
+        // Keys of 8 bytes are its own.
+        assert_eq!((&integer[..6], &integer[9..11]), (&xxh3[..6], &xxh3[9..11]));
+        assert_eq!([integer[6], integer[7], integer[8], integer[11], integer[12]], GOLDEN_7);
+        let integer = golden::<IntegerHash>(7 << 64 | 9);
+        assert_eq!([integer[6], integer[7], integer[8], integer[11], integer[12]], GOLDEN_9);
+    }
+
+    #[test]
+    fn different_integers_have_different_digests() {
+        // Undoing its steps finds the key.
+        let inverse =
+            |odd: u64| (0..6).fold(odd, |x, _| x.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(x))));
+        let mut random = crate::testing::Random::new(9);
+        for seed in 0..50_u64 {
+            let hash = IntegerHash::with_seed(seed.into());
+            let (first, second) = (inverse(hash.first), inverse(hash.second));
+            for _ in 0..1_000 {
+                let key = random.next();
+                let lo = hash.digest_key(&key).lo;
+                let lo = (lo ^ lo >> 32).wrapping_mul(first);
+                let lo = (lo ^ lo >> 29 ^ lo >> 58).wrapping_mul(second);
+                assert_eq!((lo ^ lo >> 32).wrapping_mul(first) ^ hash.flip, key);
+            }
+        }
+    }
+
+    /// How far the share of keys for which bit `out` flips with bit `bit` of the key is from a half, at most.
+    fn avalanche<H: KeyHasher>(half: fn(Digest) -> u64, key: fn(u64) -> u64) -> f64 {
+        const KEYS: u64 = 4_096;
+        let mut worst = 0.0_f64;
+        for seed in 0..4_u64 {
+            let hash = H::with_seed(seed.into());
+            let hashed = |key: u64| half(hash.digest_key(&key));
+            for bit in 0..64 {
+                let mut flips = [0_u32; 64];
+                for number in 0..KEYS {
+                    let key = key(number);
+                    let changed = hashed(key) ^ hashed(key ^ 1 << bit);
+                    (0..64).for_each(|out| flips[out] += (changed >> out & 1) as u32);
+                }
+                let share = |flips: u32| (f64::from(flips) / KEYS as f64 - 0.5).abs();
+                worst = flips.iter().map(|&flips| share(flips)).fold(worst, f64::max);
+            }
+        }
+        worst
+    }
+
+    /// Of 16,384 shares with a deviation of 0.0078 the worst is off by 0.03 by chance, and by 0.05 once in millions.
+    #[test]
+    fn a_flipped_bit_of_a_key_flips_half_of_the_bits() {
+        let mixed = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        for key in [mixed as fn(u64) -> u64, |number| number] {
+            for (what, worst) in [
+                ("XXH3", avalanche::<Xxh3>(|digest| digest.hi, key)),
+                ("upper half", avalanche::<IntegerHash>(|digest| digest.hi, key)),
+                ("lower half", avalanche::<IntegerHash>(|digest| digest.lo, key)),
+            ] {
+                println!("{what}: off by {worst:.3} at most");
+                assert!(worst < 0.05, "{what}: off by {worst}");
+            }
+            // A test that cannot fail says nothing.
+            assert!(avalanche::<Xxh3>(|digest| digest.hi & !1, key) > 0.4);
+        }
+    }
+
+    /// Rows, strides and grids of keys: how evenly they fill 2^12 bins (variance over mean, 1 for random keys), and how
+    /// often the next keys of the same kind share their first 24 bits with one of them (times what is expected); the
+    /// worst means of some seeds.
+    fn patterns<H: KeyHasher>() -> (f64, f64) {
+        const KEYS: u64 = 1 << 16;
+        const SEEDS: u64 = 24;
+        let kinds: [fn(u64) -> u64; 6] = [
+            |number| number,
+            |number| number * 8,
+            |number| number << 12,
+            |number| number << 32,
+            |number| number << 44,
+            |number| number & 1023 | number >> 10 << 40,
+        ];
+        let (mut uneven, mut taken) = (0.0_f64, 0.0_f64);
+        for kind in kinds {
+            let (mut variance, mut hits) = (0.0, 0_usize);
+            for seed in 0..SEEDS {
+                let hash = H::with_seed((seed + 1_000).into());
+                let hi = |number: u64| hash.digest_key(&kind(number)).hi;
+                let (mut bins, mut stored) = (vec![0_u32; 1 << 12], vec![false; 1 << 24]);
+                for number in 0..KEYS {
+                    bins[(hi(number) >> 52) as usize] += 1;
+                    stored[(hi(number) >> 40) as usize] = true;
+                }
+                let mean = KEYS as f64 / bins.len() as f64;
+                variance += bins.iter().map(|&keys| (f64::from(keys) - mean).powi(2)).sum::<f64>()
+                    / bins.len() as f64
+                    / mean;
+                hits += (KEYS..3 * KEYS).filter(|&number| stored[(hi(number) >> 40) as usize]).count();
+            }
+            let expected = (SEEDS * 2 * KEYS) as f64 * KEYS as f64 / f64::from(1 << 24);
+            uneven = uneven.max((variance / SEEDS as f64 - 1.0).abs());
+            taken = taken.max((hits as f64 / expected - 1.0).abs());
+        }
+        (uneven, taken)
+    }
+
+    /// The mean variance of 24 seeds deviates by 0.0045, and 12,288 hits by 0.9%; six kinds, and 5 deviations of both.
+    #[test]
+    fn keys_with_a_pattern_are_like_random_ones() {
+        for (what, (uneven, taken)) in [("XXH3", patterns::<Xxh3>()), ("integers", patterns::<IntegerHash>())]
+        {
+            println!("{what}: variance off by {uneven:.3}, false positives by {taken:.3}");
+            assert!(uneven < 0.0225 && taken < 0.045, "{what}: {uneven}, {taken}");
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub use filter::{
     Inserter, Merge, RebuildError, RemovalDisabled, Remove, Settled,
 };
 pub use guard::{Dictionary, Guard, GuardError, GuardStats, MemoryDictionary};
-pub use hash::{Digest, HashKind, KeyHasher, Seed, SipHash, Xxh3};
+pub use hash::{Digest, HashKind, IntegerHash, KeyHasher, Seed, SipHash, Xxh3};
 pub use homes::Table;
 pub use key::Key;
 pub use remote::{Change, MemoryRemote, Remote, StoreIndex, Visit};

@@ -40,8 +40,8 @@ impl Hashed for u64 {
     }
 }
 
-/// With the number of the key.
-impl Hashed for (u64, usize) {
+/// With 8 bytes: those of the key, or its number.
+impl Hashed for (u64, [u8; 8]) {
     const WORDS: usize = 2;
 
     #[inline(always)]
@@ -51,12 +51,12 @@ impl Hashed for (u64, usize) {
 
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
-        (words[0], words[1] as usize)
+        (words[0], words[1].to_ne_bytes())
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        words[..2].copy_from_slice(&[self.0, self.1 as u64]);
+        words[..2].copy_from_slice(&[self.0, u64::from_ne_bytes(self.1)]);
     }
 }
 
@@ -75,8 +75,8 @@ pub(crate) trait Partition: Copy + Sync {
     fn place(self, hash: u64, bucket: usize) -> usize;
 }
 
-/// Keys that are scattered at a time. Their hashes are kept meanwhile, and take 16 MiB.
-const PIECE: usize = 1 << 21;
+/// Keys that are scattered at a time. What is kept of them meanwhile and where they go stay in the second cache.
+const PIECE: usize = 1 << 16;
 
 /// Items by bucket, in their order.
 pub(crate) struct Buckets<T> {
@@ -93,6 +93,15 @@ impl<T: Hashed> Buckets<T> {
         numbers: Range<usize>,
         item: impl Fn(usize) -> T,
     ) -> Result<Self, BuildError> {
+        let words = numbers.len().saturating_mul(T::WORDS);
+        let bytes = words.saturating_mul(8);
+        let mut words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
+        let all = &mut words[..];
+        if partition.buckets() == 1 {
+            let ends = vec![numbers.len()];
+            all.chunks_exact_mut(T::WORDS).zip(numbers).for_each(|(words, number)| item(number).store(words));
+            return Ok(Self { words, ends, items: PhantomData });
+        }
         let items: Vec<T> = numbers.map(item).collect();
         let mut ends = vec![0; partition.buckets()];
         for &item in &items {
@@ -103,10 +112,6 @@ impl<T: Hashed> Buckets<T> {
             // Where the bucket begins, for now.
             (*end, sum) = (sum, sum + *end);
         }
-        let words = items.len().saturating_mul(T::WORDS);
-        let bytes = words.saturating_mul(8);
-        let mut words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
-        let all = &mut words[..];
         for item in items {
             let place = &mut ends[partition.bucket(item.hash())];
             item.store(&mut all[*place * T::WORDS..(*place + 1) * T::WORDS]);
@@ -209,10 +214,12 @@ mod tests {
             let (units, per_bucket) = (1 + random.below(300), 1 + random.below(40));
             let cut = Units { units, per_bucket };
             let hashes: Vec<u64> = (0..count).map(|_| random.next()).collect();
-            let pieces = scattered(cut, count, |number| (hashes[number], number)).unwrap();
+            let item = |number: usize| (hashes[number], (number as u64).to_le_bytes());
+            let pieces = scattered(cut, count, item).unwrap();
             let all: Vec<_> = (0..cut.buckets()).flat_map(|bucket| sorted(cut, bucket, &pieces)).collect();
             let mut expected: Vec<(u64, usize)> = hashes.iter().copied().zip(0..).collect();
             expected.sort_by_key(|&(hash, number)| (cut.unit(hash), number));
+            let expected: Vec<_> = expected.iter().map(|&(_, number)| item(number)).collect();
             assert_eq!(all, expected, "{count} items in {units} units, {per_bucket} a bucket");
         }
     }

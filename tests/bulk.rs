@@ -124,6 +124,25 @@ agree! {
     extension_filters_on_bins_agree: ExtensionFilter, table(Table::Bins);
 }
 
+/// Keys of 8 bytes are sorted themselves, others by their numbers.
+#[test]
+fn keys_of_every_length_come_into_filter_and_remote_once() {
+    let lengths: [fn(usize) -> usize; 3] =
+        [|_| 8, |number| number % 20, |number| if number < 900 { 8 } else { 9 }];
+    for (length, table) in lengths.into_iter().zip([Table::Quotient, Table::Bins, Table::Quotient]) {
+        let name = |number: usize| format!("{number:0>8}{number:->20}")[..length(number).max(4)].to_owned();
+        let keys: Vec<String> = (0..3_000).map(|number| name(number % 1_000)).collect();
+        let unique: std::collections::BTreeSet<&[u8]> = keys.iter().map(String::as_bytes).collect();
+        let mut remote = MemoryRemote::new();
+        let builder = ExtensionFilter::builder().table(table).seed(5_u64);
+        let filter = builder.from_keys(&keys, &mut remote).unwrap();
+        filter.verify_remote(&mut remote).unwrap();
+        assert!(filter.len() == unique.len() && keys.iter().all(|key| filter.contains(key)));
+        let stored: std::collections::BTreeSet<&[u8]> = remote.iter().map(|(_, key)| key).collect();
+        assert_eq!(stored, unique);
+    }
+}
+
 #[test]
 fn filters_come_back_from_their_remotes_however_often_they_grew() {
     GROUNDS.into_iter().for_each(comes_back);
@@ -244,6 +263,22 @@ fn many_insertions_are_the_same_as_one_after_the_other() {
         || PartialKeyCuckooFilter::builder().capacity(n).seed(seed).build().unwrap(),
         |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
     );
+}
+
+#[test]
+fn many_keys_fill_an_empty_filter_as_they_would_one_after_the_other() {
+    for count in [200, 256, 5_000, 30_000] {
+        let mut keys = keys(count, 5);
+        keys.extend_from_within(..count / 10);
+        // Remainders of a few bits: some keys are the same item.
+        let builder = QuotientFilter::builder().capacity(keys.len()).false_positive_rate(0.1).seed(1_u64);
+        let (mut single, mut many) = (builder.clone().build().unwrap(), builder.build().unwrap());
+        let fresh = keys.iter().filter(|key| single.insert(*key).unwrap()).count();
+        assert_eq!(many.insert_many(&keys).unwrap(), fresh);
+        many.verify().unwrap();
+        assert!(single == many && fresh < count, "{count} keys, {fresh} of them fresh");
+        assert!(many.insert_many(&keys).is_err() && many.len() == keys.len());
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::*;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, FullError, InvariantError,
-    Key, KeyHasher, MemoryRemote, Remote, Settled, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BuildError, Digest, Filter, FilterStats, FullError, IntegerHash,
+    InvariantError, Key, KeyHasher, MemoryRemote, Remote, Seed, Settled, TelescopingFilter, Xxh3,
 };
 
 /// Counts fingerprints of a few bits per key; knows repaired keys by name if it is told to.
@@ -209,4 +209,105 @@ fn the_same_seed_plays_the_same_game() {
     };
     assert_eq!(play(3), play(3));
     assert_ne!(play(3), play(4));
+}
+
+/// A hash function that keeps differences: two keys collide if their neighbours do.
+#[derive(Debug, Clone, PartialEq)]
+struct Linear(Seed, u64);
+
+impl KeyHasher for Linear {
+    fn with_seed(seed: Seed) -> Self {
+        Self(seed, Xxh3::with_seed(seed).digest(b"factor").hi | 1)
+    }
+
+    fn seed(&self) -> Seed {
+        self.0
+    }
+
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        let key = bytes.try_into().map_or(0, u64::from_le_bytes);
+        Digest { hi: key.wrapping_mul(self.1), lo: key }
+    }
+
+    fn rehash(&self, digest: Digest, counter: u64) -> Digest {
+        Xxh3::with_seed(self.0).rehash(digest, counter)
+    }
+}
+
+/// Stores numbers in a row or in a stride, and asks for the neighbours of every false positive, whose partners'
+/// neighbours are stored: an algebraic hash function betrays them.
+struct Neighbours {
+    stride: u64,
+    lookups: u64,
+    strikes: Strikes,
+}
+
+impl Adversary for Neighbours {
+    fn name(&self) -> &'static str {
+        "neighbours"
+    }
+
+    fn attack(&mut self, rules: Rules, oracle: &mut dyn Answers) -> Vec<u8> {
+        let key = |number: u64| number.wrapping_mul(self.stride).to_le_bytes();
+        (0..rules.capacity as u64).for_each(|number| oracle.insert(&key(number)));
+        let mut fresh = FreshKeys::new(self.stride);
+        for _ in 0..self.lookups {
+            let found = u64::from_le_bytes(fresh.next().unwrap_or_default());
+            if oracle.lookup(&found.to_le_bytes()) {
+                for step in 1..=4 {
+                    let away = self.stride.wrapping_mul(step);
+                    for next in [found.wrapping_add(away), found.wrapping_sub(away), found ^ away] {
+                        self.strikes.count(oracle.lookup(&next.to_le_bytes()));
+                    }
+                }
+            }
+        }
+        fresh.next().unwrap_or_default().to_vec()
+    }
+}
+
+fn against<H: KeyHasher>(adversary: &mut dyn Adversary, rules: Rules, seed: u64) -> Outcome {
+    let builder = TelescopingFilter::builder().capacity(rules.capacity).false_positive_rate(rules.rate);
+    let filter = builder.seed(seed).hasher::<H>().build().unwrap();
+    let mut oracle = Oracle::new(filter, MemoryRemote::new(), rules);
+    let outcome = oracle.play(adversary).unwrap();
+    assert_eq!(outcome.false_negatives, 0);
+    outcome
+}
+
+/// How often the neighbours of false positives are some, in units of the rate.
+fn neighbours<H: KeyHasher>() -> f64 {
+    let rules = Rules { capacity: 1 << 12, rate: 1.0 / 64.0 };
+    let mut strikes = Strikes::default();
+    for (seed, stride) in [1, 1 << 20, 1 << 44, 10_007].into_iter().enumerate() {
+        let mut adversary = Neighbours { stride, lookups: 1 << 16, strikes };
+        against::<H>(&mut adversary, rules, seed as u64 + 1);
+        strikes = adversary.strikes;
+    }
+    println!("{} of {} neighbours", strikes.hits, strikes.asked);
+    strikes.rate() / rules.rate
+}
+
+/// About 40,000 neighbours, 600 of them by chance: 1.2 is five standard deviations.
+#[test]
+fn neighbours_of_false_positives_are_strangers_to_every_hash_function() {
+    for (what, rate) in [("XXH3", neighbours::<Xxh3>()), ("integers", neighbours::<IntegerHash>())] {
+        assert!(rate < 1.2, "{what}: {rate} times the rate");
+    }
+    let linear = neighbours::<Linear>();
+    assert!(linear > 5.0, "{linear}: nobody could lose");
+}
+
+#[test]
+fn the_hash_of_integers_loses_to_nobody_who_sees_answers_alone() {
+    let adversaries: [fn(u64) -> Box<dyn Adversary>; 3] = [
+        |seed| Box::new(SingleQuery::new(seed)),
+        |seed| Box::new(RepeatFalsePositives::new(seed, 1024)),
+        |seed| Box::new(LowerBoundRounds::new(seed, 2)),
+    ];
+    for adversary in adversaries {
+        let won = |&seed: &u64| against::<IntegerHash>(adversary(seed).as_mut(), RULES, seed).won;
+        let wins = (0..GAMES).filter(won).count() as u64;
+        assert!(wins < TOO_MANY, "{}: {wins} wins", adversary(0).name());
+    }
 }

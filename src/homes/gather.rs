@@ -7,8 +7,8 @@ use crate::{AdaptiveError, BuildError, Change, Key, KeyHasher, Remote};
 
 use super::keys::Keys;
 
-/// A key that is being sorted: its hash, and its number.
-pub(crate) type Gathered = (u64, usize);
+/// A key that is being sorted: its hash, and its bytes if all keys have 8, or else its number.
+pub(crate) type Gathered = (u64, [u8; 8]);
 
 /// An error while a table is being filled.
 pub(crate) struct Failed<E>(pub(crate) AdaptiveError<E>);
@@ -31,15 +31,36 @@ const AHEAD: usize = 16;
 /// The keys that a table is filled with, and how many units it has, which they are sorted by.
 #[derive(Debug)]
 pub(crate) struct Gather<'k, K> {
-    pub(crate) keys: &'k [K],
-    pub(crate) units: u64,
+    keys: &'k [K],
+    units: u64,
+    /// All keys have 8 bytes, as integers do: they are sorted themselves, and need not be fetched from wherever they
+    /// lie.
+    packed: bool,
 }
 
-impl<K: Key> Gather<'_, K> {
+impl<'k, K: Key> Gather<'k, K> {
+    pub(crate) fn new(keys: &'k [K], units: u64) -> Self {
+        let packed = keys.iter().all(|key| key.with_bytes(|bytes| bytes.len() == size_of::<u64>()));
+        Self { keys, units, packed }
+    }
+
     /// What is sorted of a key.
     #[inline(always)]
     pub(crate) fn item(&self, hasher: &impl KeyHasher, number: usize) -> Gathered {
-        (hasher.digest_key(&self.keys[number]).hi, number)
+        let key = &self.keys[number];
+        let hash = hasher.digest_key(key).hi;
+        if self.packed {
+            // A key that shows other bytes every time breaks its promise, and is another key then.
+            (hash, key.with_bytes(|bytes| bytes.try_into().unwrap_or_default()))
+        } else {
+            (hash, (number as u64).to_ne_bytes())
+        }
+    }
+
+    /// The key of an item that has a number.
+    #[inline(always)]
+    fn key(&self, item: Gathered) -> &K {
+        &self.keys[u64::from_ne_bytes(item.1) as usize]
     }
 
     #[inline(always)]
@@ -49,62 +70,65 @@ impl<K: Key> Gather<'_, K> {
 
     /// Leaves the first of every key, and says what the remote is to be told. Items come by unit.
     pub(crate) fn settle(&self, items: &mut Vec<Gathered>) -> Pushes {
-        self.drop_duplicates(items);
-        self.pushes(items)
+        if self.may_have_twins(items) {
+            self.drop_duplicates(items);
+        }
+        Pushes { keys: (!self.packed).then(|| self.copies(items)), items: items.clone() }
+    }
+
+    /// Whether a unit has two keys of one hash, or too many to say.
+    fn may_have_twins(&self, items: &[Gathered]) -> bool {
+        let (mut start, mut unit) = (0, None);
+        items.iter().enumerate().any(|(index, &item)| {
+            let own = Some(self.unit(item));
+            if unit != own {
+                (start, unit) = (index, own);
+            }
+            index - start >= FEW || items[start..index].iter().any(|before| before.0 == item.0)
+        })
     }
 
     fn drop_duplicates(&self, items: &mut Vec<Gathered>) {
-        let runs = || items.chunk_by(|&one, &two| self.unit(one) == self.unit(two));
-        let some_twins = |run: &[Gathered]| run.len() > FEW || has_twins(run);
-        if !runs().any(some_twins) {
-            return;
-        }
+        let bytes = |item: Gathered| {
+            if self.packed { item.1.to_vec() } else { self.key(item).with_bytes(<[u8]>::to_vec) }
+        };
         let mut kept = Vec::with_capacity(items.len());
-        for run in runs() {
-            if !some_twins(run) {
-                kept.extend_from_slice(run);
-                continue;
-            }
+        for run in items.chunk_by(|&one, &two| self.unit(one) == self.unit(two)) {
             let mut seen = HashSet::new();
-            kept.extend(run.iter().filter(|item| seen.insert(self.keys[item.1].with_bytes(<[u8]>::to_vec))));
+            kept.extend(run.iter().filter(|item| run.len() == 1 || seen.insert(bytes(**item))));
         }
         *items = kept;
     }
 
-    fn pushes(&self, items: &[Gathered]) -> Pushes {
-        let keys = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
-        let mut pushes = Pushes { keys, addresses: Vec::with_capacity(items.len()) };
-        for (index, &(address, number)) in items.iter().enumerate() {
-            if let Some(next) = items.get(index + AHEAD) {
-                crate::bits::prefetch(&raw const self.keys[next.1]);
+    fn copies(&self, items: &[Gathered]) -> Keys {
+        let mut keys = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
+        for (index, &item) in items.iter().enumerate() {
+            if let Some(&next) = items.get(index + AHEAD) {
+                crate::bits::prefetch(std::ptr::from_ref(self.key(next)));
             }
-            self.keys[number].with_bytes(|bytes| pushes.keys.push(bytes));
-            pushes.addresses.push(address);
+            self.key(item).with_bytes(|bytes| keys.push(bytes));
         }
-        pushes
+        keys
     }
-}
-
-/// Whether two of a few keys have the same hash.
-fn has_twins(run: &[Gathered]) -> bool {
-    run.iter().enumerate().any(|(index, item)| run[..index].iter().any(|before| before.0 == item.0))
 }
 
 /// Some neighbouring keys and their addresses, for the remote.
 pub(crate) struct Pushes {
-    keys: Keys,
-    addresses: Vec<u64>,
+    items: Vec<Gathered>,
+    /// The bytes of those that have numbers.
+    keys: Option<Keys>,
 }
 
 impl Pushes {
     pub(crate) fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
-        let mut group = Vec::with_capacity(GROUP.min(self.addresses.len()));
-        for (index, &address) in self.addresses.iter().enumerate() {
-            group.push(Change::Insert { address, key: self.keys.get(index) });
-            if group.len() == GROUP || index + 1 == self.addresses.len() {
-                remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;
-                group.clear();
-            }
+        let mut group = Vec::with_capacity(GROUP.min(self.items.len()));
+        for (part, items) in self.items.chunks(GROUP).enumerate() {
+            group.clear();
+            group.extend(items.iter().enumerate().map(|(index, (address, bytes))| {
+                let key = self.keys.as_ref().map_or(&bytes[..], |keys| keys.get(part * GROUP + index));
+                Change::Insert { address: *address, key }
+            }));
+            remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;
         }
         Ok(())
     }

@@ -17,8 +17,9 @@ use super::block::{self, Meta, OFFSET_SATURATED};
 use super::geometry::{ByteLine, CODED_SLOTS, Geometry, PLAIN_SLOTS, Shape};
 use super::table::Table;
 
-/// The fewest blocks of a bucket: 32 KiB of the usual ones.
-const FEWEST_BLOCKS: usize = 512;
+/// The fewest blocks of a bucket: what is made of its keys stays in the first caches, and in memory that the allocator
+/// has at hand.
+const FEWEST_BLOCKS: usize = 32;
 
 /// The most buckets: so many streams can be written at once.
 const MOST_BUCKETS: usize = 1024;
@@ -209,9 +210,12 @@ pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
     let (mut free, mut len, mut spilled) = (0, 0, Vec::new());
     let chunk = shape.words() << cut.log2_blocks;
     let mut blocks: Vec<(usize, &mut [u64])> = table.words.chunks_mut(chunk).enumerate().collect();
-    // A few buckets for every thread at a time, so that no more memory is in use than these take.
+    // A few buckets for every thread at a time, so that no more memory is in use than these take; one by one without
+    // others to share with.
+    let at_once = if threads == 1 { 1 } else { 16 * threads };
+    blocks.reverse();
     while !blocks.is_empty() {
-        let wave: Vec<_> = blocks.drain(..blocks.len().min(4 * threads)).collect();
+        let wave: Vec<_> = blocks.drain(blocks.len().saturating_sub(at_once)..).rev().collect();
         let buckets = wave.iter().map(|&(bucket, _)| bucket).collect();
         let ready = parallel::map(buckets, |bucket| {
             let mut items = sorted(cut, bucket, &pieces);

@@ -154,6 +154,7 @@ impl Table {
     pub(crate) fn set_probe(&mut self, probe: Probe) {
         self.probe = probe;
         self.query = self.operations.query(probe);
+        self.chunk_bits = (probe.chunks() * self.shape.remainder_bits()).min(u64::BITS);
     }
 
     /// Which of these slots of a block hold one of the [`CHUNKS`](super::questions::CHUNKS) bytes that begin at the top

@@ -1,9 +1,9 @@
 //! The plain quotient filter.
 
-use crate::filter::{PART, SMALL, collision_rate, insert_in_order, insert_in_parts, insert_one_by_one};
+use crate::filter::{PART, collision_rate, insert_in_order, insert_in_parts, insert_one_by_one};
 use crate::{
-    Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key, KeyHasher, Merge,
-    MergeError, RemovalDisabled, Remove, Seed, Xxh3,
+    BuildError, Digest, Filter, FilterStats, FullError, Insert, InsertManyError, InvariantError, Key,
+    KeyHasher, Merge, MergeError, RemovalDisabled, Remove, Seed, Xxh3,
 };
 
 use super::builder::doublings_to;
@@ -13,6 +13,12 @@ use super::table::{Place, Run, Table};
 
 /// What a core has of the processor's cache, in bytes: tables below are not worth sorting for.
 const CACHE: usize = 1 << 22;
+
+/// So many keys at once are worth sorting for an empty table of any size.
+const FILLED_FROM: usize = 256;
+
+/// What a core has to itself, and a little more: nothing is to be fetched ahead, which costs more than it saves.
+const OWN_CACHE: usize = 1 << 21;
 
 /// Keys that are sorted together.
 const SORTED_PART: usize = 1 << 20;
@@ -96,6 +102,36 @@ impl<H: KeyHasher> QuotientFilter<H> {
     /// Whether so many keys are worth sorting before they are inserted.
     fn sorts(&self, keys: usize) -> bool {
         keys >= bulk::PAYS_FROM && self.table.memory_bits() / 8 > CACHE
+    }
+
+    /// Writes the table of an empty filter, and says how many of the keys it would not have accepted when they came;
+    /// `None`, and nothing changes, without memory.
+    fn fill(&mut self, hashes: &[u64]) -> Option<usize> {
+        let (table, mut fresh) = (self.table.like(self.table.slots()).ok()?, 0);
+        let filled = bulk::fill(
+            table,
+            hashes.len(),
+            |number| hashes[number],
+            |sorted: &mut Vec<u64>| self.different(sorted),
+            |different| {
+                fresh += different;
+                Ok::<(), BuildError>(())
+            },
+        );
+        self.table = filled.ok()?;
+        Some(fresh)
+    }
+
+    /// How many items these keys are, which come by quotient.
+    fn different(&self, sorted: &[u64]) -> usize {
+        let is_first = |&index: &usize| {
+            let own = self.table.locate(sorted[index]);
+            let run = sorted[..index].iter().rev().map(|&hash| self.table.locate(hash));
+            let mut run = run.take_while(|other| other.quotient == own.quotient);
+            let remainder = |place: Place| self.table.remainder_of(place.fraction);
+            !run.any(|other| remainder(other) == remainder(own))
+        };
+        (0..sorted.len()).filter(is_first).count()
     }
 
     /// Inserts even beyond capacity: with a higher rate, and if there is no bit left to grow by, more slowly.
@@ -224,9 +260,17 @@ impl<H: KeyHasher> Insert for QuotientFilter<H> {
         self.table.insert(place.quotient, remainder).map(|_| !known)
     }
 
-    /// Keys that are sorted are taken by the million, others a few at a time, or one by one into a small table.
+    /// The table of an empty filter is written at once, if the keys have room. Otherwise keys that are sorted are taken
+    /// by the million, others a few at a time, or one by one into a small table.
     fn insert_many<K: Key>(&mut self, keys: &[K]) -> Result<usize, InsertManyError> {
-        if self.capacity.max(keys.len()) <= SMALL {
+        if self.is_empty() && (FILLED_FROM..=self.capacity).contains(&keys.len()) {
+            let hashes: Vec<u64> = keys.iter().map(|key| self.hasher.digest_key(key).hi).collect();
+            if let Some(fresh) = self.fill(&hashes) {
+                return Ok(fresh);
+            }
+        }
+        let tables = keys.len().div_ceil(self.capacity.max(1)).max(1);
+        if (self.table.memory_bits() / 8).saturating_mul(tables) <= OWN_CACHE {
             return insert_one_by_one(self, keys);
         }
         insert_in_parts(self, keys, if self.sorts(keys.len()) { SORTED_PART } else { PART })

@@ -66,6 +66,17 @@ pub(crate) enum Probe {
     Flagged,
 }
 
+impl Probe {
+    /// How many of a key's chunks a query may have to look for.
+    pub(super) fn chunks(self) -> u32 {
+        match self {
+            Self::Matching | Self::Flagged => 1,
+            Self::Chunks(highest) => highest + 1,
+            Self::UnlessSpilled | Self::Occupied => ALL_CHUNKS,
+        }
+    }
+}
+
 /// How many chunks [`Probe::Chunks`] can look for: all that codes hold.
 const ALL_CHUNKS: u32 = HIGHEST_CHUNK + 1;
 
@@ -131,17 +142,15 @@ impl Question for Matching {
         slots: Slots,
         fraction: u64,
     ) -> Answer {
-        if !view.holds::<1>(block, slots, fraction) {
+        let found = view.machine.found(view.shape, block, fraction, slots);
+        if found == 0 {
             return Answer::NO;
         }
-        if view.shape.code_bits() == 0 {
+        if view.shape.code_bits() == 0 || view.is_initial(block, found) {
             return Answer::YES;
         }
         let found = view.matches(block, slots, fraction);
-        if view.is_initial(block, found) || found & !view.adapted(block) != 0 {
-            return Answer::YES;
-        }
-        Answer::ask(found)
+        if found & !view.adapted(block) != 0 { Answer::YES } else { Answer::ask(found) }
     }
 }
 

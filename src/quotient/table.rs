@@ -23,7 +23,7 @@ use super::dispatch::{Operations, Query};
 use super::geometry::{CodeShare, Geometry, Shape};
 use super::machine::Portable;
 use super::questions::Probe;
-use crate::coding::{HIGHEST_CHUNK, field::Field};
+use crate::coding::field::Field;
 
 /// A compact multiset of (quotient, remainder). See the [module](self).
 #[derive(Debug, Clone)]
@@ -40,8 +40,8 @@ pub(crate) struct Table {
     pub(super) slots: u64,
     /// How many bits of a fraction are worth using, which follows from `slots`.
     fraction_bits: u32,
-    /// The bits of all chunks that a [`Probe`] can look for.
-    chunk_bits: u32,
+    /// The bits of all chunks that the [`Probe`] looks for.
+    pub(super) chunk_bits: u32,
     /// Blocks in memory: those of the homes, and the tail's.
     pub(super) blocks: usize,
     pub(super) len: usize,
@@ -125,7 +125,7 @@ impl Table {
     pub(super) fn from_words(words: AlignedWords, shape: Geometry, slots: u64, len: usize) -> Self {
         let operations = Operations::choose(Isa::active(), shape);
         let (probe, fraction_bits) = (Probe::Matching, fraction_bits(slots));
-        let chunk_bits = ((HIGHEST_CHUNK + 1) * shape.remainder_bits()).min(u64::BITS);
+        let chunk_bits = probe.chunks() * shape.remainder_bits();
         let (query, blocks) = (operations.query(probe), words.len() / shape.words());
         Self { words, shape, operations, query, probe, slots, fraction_bits, chunk_bits, blocks, len }
     }

@@ -32,9 +32,9 @@ use shard::{Shard, Waiting};
 /// | a change without a remote | queries and changes of the same shard |
 /// | a change with a [remote](Self::with_remote) | other such changes of the same shard, and as a change without a remote while it changes memory |
 ///
-/// **Rate and space** are those of the filter inside. Keys are given to shards by a product of [`Digest::lo`], of which
-/// filters use up no more than a few leading bits: in a shard, the bits that decide on false positives are as random as
-/// ever. Keys do not fall evenly, so every shard gets a little more room than its share, about 6 standard deviations.
+/// **Rate and space** are those of the filter inside. Keys are given to shards by a product of [`Digest::hi`] in
+/// which all of its bits have a part: in a shard, the bits that decide on false positives are as random as ever. Keys do not fall evenly, so every shard gets a little more room than its share, about 6 standard
+/// deviations.
 ///
 /// **How many shards?** Some for each thread: 16 on a small machine, 256 on a large one. Up to 4096.
 ///
@@ -68,11 +68,36 @@ pub struct Sharded<F: Filter> {
     shards: Box<[Shard<F>]>,
     /// That of every shard.
     hasher: F::Hasher,
+    by: Half,
     /// Those who wait to change a shard.
     waiting: Waiting,
 }
 
 crate::filter::debug_by_figures!([F: Filter] Sharded<F>);
+
+/// The half of a digest that names a key's shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Upper,
+    /// In the first files that were written. It has to be worked out for this alone.
+    Lower,
+}
+
+impl Half {
+    #[inline(always)]
+    fn shard(self, digest: Digest, shards: usize) -> usize {
+        one_of(shards, if self == Self::Upper { digest.hi } else { digest.lo })
+    }
+}
+
+/// One of so many shards, by a product in which all of these bits have a part; 0 of none. No bit is the same for all
+/// keys of a shard: remainders, selectors' chunks and extensions that are cut from `bits` stay as random as ever.
+#[inline(always)]
+fn one_of(shards: usize, bits: u64) -> usize {
+    /// Odd, and without a pattern: the golden ratio.
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    ((u128::from(bits.wrapping_mul(SPREAD)) * shards as u128) >> 64) as usize
+}
 
 /// How many keys each of so many shards must have room for, so that none of them is full before they have this many
 /// together: the mean and 6 standard deviations, and a few for small numbers.
@@ -107,18 +132,18 @@ impl<F: Filter> Sharded<F> {
         let seed = Seed::random();
         let filters: Result<Vec<F>, BuildError> =
             (0..shards).map(|_| make(share(capacity, shards), seed)).collect();
-        Self::from_filters(filters?)
+        Self::from_filters(filters?, Half::Upper)
     }
 
     /// The filter of these shards.
-    fn from_filters(filters: Vec<F>) -> Result<Self, BuildError> {
+    fn from_filters(filters: Vec<F>, by: Half) -> Result<Self, BuildError> {
         let hasher = filters.first().ok_or(BuildError::ZeroCapacity)?.hasher().clone();
         if filters.iter().any(|filter| *filter.hasher() != hasher) {
             return Err(BuildError::SeedsDiffer);
         }
         let waiting = Waiting::default();
         let shards = filters.into_iter().map(|filter| Shard::new(filter, &waiting)).collect();
-        Ok(Self { shards, hasher, waiting })
+        Ok(Self { shards, hasher, by, waiting })
     }
 
     /// How many shards there are.
@@ -132,13 +157,10 @@ impl<F: Filter> Sharded<F> {
         self.shard(self.hasher.digest_key(key))
     }
 
-    /// The shard of a digest: a number below that of the shards, from bits that all of `lo` has a part in.
+    /// The shard of a digest.
     #[inline]
     fn shard(&self, digest: Digest) -> usize {
-        /// Odd, and without a pattern: the golden ratio.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let bits = digest.lo.wrapping_mul(SPREAD);
-        ((u128::from(bits) * self.shards.len() as u128) >> 64) as usize
+        self.by.shard(digest, self.shards.len())
     }
 
     /// Returns a handle for one thread that asks without locking a shard for each query: at nearly the speed of the
@@ -231,7 +253,7 @@ impl<F: Filter + Clone> Sharded<F> {
         let waiting = Waiting::default();
         let copy = |shard: usize| self.look(shard, |filter: &F| Shard::new(filter.clone(), &waiting));
         let shards: Result<Box<[_]>, _> = (0..self.shards.len()).map(copy).collect();
-        Ok(Self { shards: shards?, hasher: self.hasher.clone(), waiting })
+        Ok(Self { shards: shards?, hasher: self.hasher.clone(), by: self.by, waiting })
     }
 }
 

@@ -1,11 +1,13 @@
 //! Queries without a lock each: all shards stay locked until somebody wants to change one.
 
+use std::ptr::NonNull;
 use std::sync::RwLockReadGuard;
+use std::sync::atomic::AtomicUsize;
 
 use crate::{Digest, Filter, Key, KeyHasher};
 
-use super::Sharded;
-use super::shard::Shard;
+use super::shard::{Shard, any_waiting};
+use super::{Half, Sharded, one_of};
 
 /// Asks a [`Sharded`] filter at nearly the speed of the filter inside: see [`Sharded::reader`].
 ///
@@ -15,38 +17,60 @@ use super::shard::Shard;
 ///
 /// **A reader that asks nothing keeps all changes waiting**: drop it when there is nothing more to ask. A thread that
 /// has one must neither change the filter nor ask it by other means while others change it: it would wait for itself.
+///
+/// If a shard is in doubt when the locks are taken, the reader takes none and locks a shard for each query, until
+/// [`give_way`](Self::give_way) is called or there is a new reader.
 #[derive(Debug)]
 pub struct Reader<'s, F: Filter> {
     shared: &'s Sharded<F>,
-    /// One for each shard; `None` for one that is in doubt.
-    guards: Vec<Option<RwLockReadGuard<'s, F>>>,
+    hasher: F::Hasher,
+    waiting: &'s AtomicUsize,
+    /// What `guards` lead to, in their order. Or none: there is one test for both.
+    filters: Vec<NonNull<F>>,
+    /// One for each shard, or none at all.
+    guards: Vec<RwLockReadGuard<'s, F>>,
 }
 
 impl<'s, F: Filter> Reader<'s, F> {
     pub(super) fn new(shared: &'s Sharded<F>) -> Self {
-        let mut reader = Self { shared, guards: Vec::with_capacity(shared.shards.len()) };
+        let (hasher, waiting) = (shared.hasher.clone(), shared.waiting.count());
+        let mut reader = Self { shared, hasher, waiting, filters: Vec::new(), guards: Vec::new() };
         reader.lock();
         reader
     }
 
     fn lock(&mut self) {
-        self.guards.extend(self.shared.shards.iter().map(Shard::read));
+        if self.shared.by == Half::Upper {
+            let guards: Option<Vec<_>> = self.shared.shards.iter().map(Shard::read).collect();
+            self.guards = guards.unwrap_or_default();
+            self.filters.extend(self.guards.iter().map(|filter| NonNull::from(&**filter)));
+        }
     }
 
     /// Whether the filter may have the key, with all changes that were made before this call.
     #[inline]
     pub fn contains<K: Key + ?Sized>(&mut self, key: &K) -> bool {
-        self.contains_digest(self.shared.hasher.digest_key(key))
+        self.contains_digest(self.hasher.digest_key(key))
     }
 
     /// [`contains`](Self::contains) for those who have hashed already.
     #[inline]
     pub fn contains_digest(&mut self, digest: Digest) -> bool {
-        if self.shared.waiting.any() {
+        if any_waiting(self.waiting) {
             self.give_way();
         }
-        let filter = &self.guards[self.shared.shard(digest)];
-        filter.as_ref().is_none_or(|filter| filter.contains_digest(digest))
+        match self.filters.get(one_of(self.filters.len(), digest.hi)) {
+            // SAFETY: the pointer is what a guard of `guards` led to. Guards stay where they are until `give_way` takes
+            // them and all pointers away, or both are dropped; until then the filter is neither moved nor changed.
+            Some(filter) => unsafe { filter.as_ref() }.contains_digest(digest),
+            None => self.contains_by_lock(digest),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn contains_by_lock(&self, digest: Digest) -> bool {
+        self.shared.contains_digest(digest)
     }
 
     /// Lets those who wait change the filter: for whoever keeps a reader while there is nothing to ask.
@@ -56,6 +80,7 @@ impl<'s, F: Filter> Reader<'s, F> {
     #[cold]
     #[inline(never)]
     pub fn give_way(&mut self) {
+        self.filters.clear();
         self.guards.clear();
         self.lock();
     }
@@ -66,7 +91,9 @@ mod tests {
     //! Catches: readers that keep changes waiting for ever, or miss what was changed.
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use crate::{Filter, QuotientFilter, Sharded};
+    use super::super::{Half, one_of};
+    use crate::format::{Persist, ReadOptions, WriteOptions};
+    use crate::{Filter, FullError, KeyHasher, QuotientFilter, Sharded};
 
     fn sharded(shards: usize, capacity: usize) -> Sharded<QuotientFilter> {
         Sharded::build(shards, capacity, |capacity, _| {
@@ -120,11 +147,53 @@ mod tests {
     }
 
     #[test]
+    fn files_by_the_lower_half_are_asked_and_changed_as_they_were_written() {
+        let filters = (0..5).map(|_| QuotientFilter::builder().capacity(400).seed(1_u64).build().unwrap());
+        let old = Sharded::from_filters(filters.collect(), Half::Lower).unwrap();
+        assert!((0..1_000_u64).all(|key| old.insert(&key).is_ok()));
+        let bytes = old.to_bytes(&WriteOptions::new()).unwrap();
+        let (read, _) = Sharded::<QuotientFilter>::from_bytes(&bytes, &ReadOptions::new()).unwrap();
+        assert!((1_000..1_100_u64).all(|key| read.insert(&key).is_ok()));
+        let (copy, mut reader) = (read.snapshot::<FullError>().unwrap(), read.reader());
+        assert!(reader.guards.is_empty());
+        assert!((0..1_100_u64).all(|key| reader.contains(&key) && copy.contains(&key)));
+        let is_lower = |key: u64| {
+            let lo = read.hasher().digest_key(&key).lo.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            read.shard_of(&key) == ((u128::from(lo) * 5) >> 64) as usize
+        };
+        assert!(
+            (0..1_100).all(is_lower)
+                && !(0..100).all(|key| read.shard_of(&key) == sharded(5, 100).shard_of(&key))
+        );
+    }
+
+    #[test]
+    fn all_of_the_upper_half_names_the_shard_and_no_bit_of_it_is_given_away() {
+        assert_eq!([0, 1, 3, 4096].map(|shards| one_of(shards, u64::MAX)), [0, 0, 1, 1564]);
+        let filter = sharded(7, 100);
+        let hi = |key: u64| filter.hasher().digest_key(&key).hi;
+        assert!((0..100).all(|key| filter.shard_of(&key) == one_of(7, hi(key))));
+        // Among the keys of one of 256 shards, every byte of the digest is still one of 256.
+        let mates: Vec<u64> = (0..1 << 20).map(hi).filter(|&hi| one_of(256, hi) == 0).collect();
+        for byte in 0..8 {
+            let values: std::collections::HashSet<u8> =
+                mates.iter().map(|hi| hi.to_le_bytes()[byte]).collect();
+            assert_eq!(values.len(), 256, "byte {byte} of {} keys", mates.len());
+        }
+    }
+
+    #[test]
     fn a_shard_in_doubt_answers_maybe() {
         let filter = sharded(1, 100);
         let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             filter.change("key", |_: &mut QuotientFilter| -> bool { panic!("a bug") })
         }));
         assert!(died.is_err() && filter.reader().contains("anything"));
+        // It holds no lock, until it looks again.
+        let mut reader = filter.reader();
+        filter.clear();
+        assert!(reader.guards.is_empty() && !reader.contains("anything"));
+        reader.give_way();
+        assert!(reader.guards.len() == 1 && !reader.contains("anything"));
     }
 }

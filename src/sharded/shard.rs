@@ -28,10 +28,16 @@ pub(super) struct Shard<F> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting(Arc<AtomicUsize>);
 
+/// Whether somebody waits, of whom this is the number.
+#[inline(always)]
+pub(super) fn any_waiting(count: &AtomicUsize) -> bool {
+    count.load(Ordering::Relaxed) != 0
+}
+
 impl Waiting {
-    #[inline(always)]
-    pub(super) fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+    /// How many wait.
+    pub(super) fn count(&self) -> &AtomicUsize {
+        &self.0
     }
 
     /// Counts among those who wait until the value is dropped.

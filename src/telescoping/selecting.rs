@@ -209,7 +209,8 @@ mod tests {
     fn queries_see_the_chunks_that_slots_hold_in_tables_of_any_size() {
         let mut random = Random::new(52);
         for slots in [1, 2, 3, 1_000, 1 << 20, (1 << 20) + 1, 1 << 25, (1 << 25) + 77] {
-            let table = Table::new(slots, 8, true).unwrap();
+            let mut table = Table::new(slots, 8, true).unwrap();
+            table.set_probe(Probe::UnlessSpilled);
             let hasher = Xxh3::with_seed(Seed::from(1_u64));
             for _ in 0..100 {
                 let digest = Digest { hi: random.next(), lo: random.next() };

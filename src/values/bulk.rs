@@ -17,7 +17,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     {
         let empty = self.table.like(self.table.slots()).map_err(out_of_memory)?;
         clear_remote(remote)?;
-        let (gather, hasher) = (Gather { keys, units: self.table.slots() }, &self.hasher);
+        let (gather, hasher) = (Gather::new(keys, self.table.slots()), &self.hasher);
         let item = |number| gather.item(hasher, number);
         let settle = |items: &mut Vec<_>| gather.settle(items);
         let table = bulk::fill(empty, keys.len(), item, settle, |pushes| pushes.apply(remote));

@@ -346,7 +346,7 @@ pub(crate) struct ShardedQuotient<H>(PhantomData<H>);
 impl<H: KeyHasher> Subject for ShardedQuotient<H> {
     type Filter = Sharded<QuotientFilter<H>>;
 
-    const NAME: Option<&str> = Some("sharded-quotient");
+    const NAME: Option<&str> = Some("sharded-upper-quotient");
 
     fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
         in_shards(Quotient::<H>::states(capacity, seed))
@@ -364,7 +364,7 @@ pub(crate) struct ShardedTelescoping<H>(PhantomData<H>);
 impl<H: KeyHasher> Subject for ShardedTelescoping<H> {
     type Filter = Sharded<TelescopingFilter<H>>;
 
-    const NAME: Option<&str> = Some("sharded-telescoping");
+    const NAME: Option<&str> = Some("sharded-upper-telescoping");
 
     fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>> {
         in_shards(Telescoping::<H>::states(capacity, seed))

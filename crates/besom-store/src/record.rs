@@ -61,6 +61,7 @@ fn code(kind: HashKind) -> u8 {
     match kind {
         HashKind::Xxh3 => 1,
         HashKind::SipHash => 2,
+        HashKind::Integer => 3,
         _ => u8::MAX,
     }
 }

@@ -16,7 +16,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     {
         clear_remote(remote)?;
         let units = self.table.bins() << self.table.shape().class_bits;
-        let (gather, hasher) = (Gather { keys, units }, &self.hasher);
+        let (gather, hasher) = (Gather::new(keys, units), &self.hasher);
         let item = |number| gather.item(hasher, number);
         let settle = |items: &mut Vec<_>| gather.settle(items);
         let table = fill(self.table, keys.len(), item, settle, |pushes| pushes.apply(remote));

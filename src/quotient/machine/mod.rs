@@ -111,8 +111,37 @@ pub(super) trait Machine: Copy {
         if S::BYTE_LINE {
             holds_before::<S, N>(shape, block, fraction, slots)
         } else {
-            holds_behind::<S, N>(shape, block, fraction, slots.end.wrapping_sub(slots.count), slots.count)
+            let (first, count) = self.bounds(slots);
+            holds_behind::<S, N>(shape, block, fraction, first, count)
         }
+    }
+
+    /// Some of `slots` that hold the first remainder of `fraction`; none if none do.
+    ///
+    /// For shapes that are compared in windows one comparison says whether and where. Where bytes are compared, finding
+    /// nothing is branched on first, as [`holds`](Self::holds) does.
+    #[inline(always)]
+    fn found<S: Shape>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> u64 {
+        let remainder = shape.remainder_of(fraction);
+        if S::BYTE_LINE {
+            let found = self.holds::<S, 1>(shape, block, fraction, slots);
+            return if found { self.matches(shape, block, remainder, slots.mask) } else { 0 };
+        }
+        let (first, count) = self.bounds(slots);
+        let found = found_from::<S, 1>(shape, block, fraction, first, count);
+        if found != 0 {
+            return 1_u64.wrapping_shl(first.wrapping_add(fields_below(shape.window(), found)));
+        }
+        if count > shape.window().slots {
+            return found_later(shape, block, remainder, slots.mask);
+        }
+        0
+    }
+
+    /// The first of `slots`, which is anything if there are none, and their number.
+    #[inline(always)]
+    fn bounds(self, slots: Slots) -> (u32, u32) {
+        (slots.end.wrapping_sub(slots.count), slots.count)
     }
 
     /// Moves the remainders of `at..end` one slot up, puts `remainder` in `at`, and writes the metadata.
@@ -135,12 +164,23 @@ fn matches_in_window<S: Shape>(shape: S, block: &[u64], remainder: u64, slots: u
     let mut found = zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window) & window.highest;
     let mut matches = 0;
     while found != 0 {
-        // As many fields end below the highest bit of this one as there are before it.
-        let before = (window.highest & (found - 1) & !found).count_ones();
-        matches |= 1_u64.wrapping_shl(first + before);
+        matches |= 1_u64.wrapping_shl(first + fields_below(window, found));
         found &= found - 1;
     }
     matches & slots
+}
+
+/// How many fields lie below the one whose highest bit is the lowest of `found`: as many as end below it.
+#[inline(always)]
+fn fields_below(window: Window, found: u64) -> u32 {
+    (window.highest & (found - 1) & !found).count_ones()
+}
+
+/// [`Machine::found`] for more slots than a window has.
+#[cold]
+#[inline(never)]
+fn found_later<S: Shape>(shape: S, block: &[u64], remainder: u64, slots: u64) -> u64 {
+    matches_one_by_one(shape, block, remainder, slots)
 }
 
 /// [`Machine::matches`] for remainders of any width.
@@ -254,22 +294,17 @@ fn holds_behind<S: Shape, const N: u32>(
     first: u32,
     count: u32,
 ) -> bool {
-    let found = holds_from::<S, N>(shape, block, fraction, first, count);
+    let found = found_from::<S, N>(shape, block, fraction, first, count) != 0;
     if count > shape.window().slots && !found {
         return holds_later::<S, N>(shape, block, fraction, first.wrapping_add(count), count);
     }
     found
 }
 
-/// Whether one of `count` slots from `first` on, or of those among them that a window holds, has one of the remainders.
+/// Which of `count` slots from `first` on, or of those among them that a window holds, have one of the remainders: the
+/// highest bits of their fields in the window.
 #[inline(always)]
-fn holds_from<S: Shape, const N: u32>(
-    shape: S,
-    block: &[u64],
-    fraction: u64,
-    first: u32,
-    count: u32,
-) -> bool {
+fn found_from<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, first: u32, count: u32) -> u64 {
     let (width, window) = (shape.remainder_bits(), shape.window());
     let stored = block::remainders_from(shape, block, first);
     // At most 57 bits.
@@ -280,7 +315,7 @@ fn holds_from<S: Shape, const N: u32>(
         found |= zero_fields(stored ^ remainder.wrapping_mul(window.lowest), window);
         chunk += 1;
     }
-    found & wanted != 0
+    found & wanted
 }
 
 /// [`Machine::holds`] for more slots than a window has.
@@ -289,7 +324,7 @@ fn holds_from<S: Shape, const N: u32>(
 fn holds_later<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, end: u32, count: u32) -> bool {
     let mut first = end - count;
     while first < end {
-        if holds_from::<S, N>(shape, block, fraction, first, end - first) {
+        if found_from::<S, N>(shape, block, fraction, first, end - first) != 0 {
             return true;
         }
         first += shape.window().slots;

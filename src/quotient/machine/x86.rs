@@ -19,7 +19,7 @@ use crate::bits::low_mask;
 
 use super::super::block::{self, Meta};
 use super::super::geometry::{OCCUPIEDS_AT, Shape};
-use super::{Machine, Pair, Slots, holds_behind, open_by_words};
+use super::{Machine, Pair, Slots, open_by_words};
 
 /// A processor with BMI1, BMI2, POPCNT and LZCNT.
 #[derive(Debug, Clone, Copy)]
@@ -60,8 +60,8 @@ impl Machine for Avx512Any {
     }
 
     #[inline(always)]
-    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
-        holds_by_mask::<S, N>(shape, block, fraction, slots.mask)
+    fn bounds(self, slots: Slots) -> (u32, u32) {
+        by_mask(slots)
     }
 
     /// A whole line, or half of one, at once: no loop whose length would be mispredicted.
@@ -124,10 +124,10 @@ fn first_bits() -> __m512i {
     unsafe { std::mem::transmute::<[u64; 8], __m512i>(FIRST) }
 }
 
-/// [`Machine::holds`] for remainders of any width: these processors count the bits of a mask at once.
+/// [`Machine::bounds`] on processors that count the bits of a mask at once.
 #[inline(always)]
-fn holds_by_mask<S: Shape, const N: u32>(shape: S, block: &[u64], fraction: u64, slots: u64) -> bool {
-    holds_behind::<S, N>(shape, block, fraction, slots.trailing_zeros(), slots.count_ones())
+fn by_mask(Slots { mask, .. }: Slots) -> (u32, u32) {
+    (mask.trailing_zeros(), mask.count_ones())
 }
 
 impl Machine for Bmi2 {
@@ -153,8 +153,8 @@ impl Machine for Bmi2 {
     }
 
     #[inline(always)]
-    fn holds<S: Shape, const N: u32>(self, shape: S, block: &[u64], fraction: u64, slots: Slots) -> bool {
-        holds_by_mask::<S, N>(shape, block, fraction, slots.mask)
+    fn bounds(self, slots: Slots) -> (u32, u32) {
+        by_mask(slots)
     }
 }
 

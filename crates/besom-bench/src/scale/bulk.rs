@@ -13,12 +13,14 @@ use rayon::ThreadPool;
 use super::{Built, Comparison, Scale};
 
 pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
+    // This thread itself: to wake another one takes as long as a small filter.
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()?;
     Ok(vec![
-        quotient(scale)?,
-        telescoping(scale)?,
-        extension(scale)?,
-        extension_bins(scale)?,
-        bins(scale)?,
+        quotient(scale, &one)?,
+        telescoping(scale, &one)?,
+        extension(scale, &one)?,
+        extension_bins(scale, &one)?,
+        bins(scale, &one)?,
         inserting(scale, "blocked-bloom: insertion", |items| {
             BlockedBloomFilter::builder().capacity(items).build()
         })?,
@@ -26,9 +28,9 @@ pub(super) fn run(scale: &Scale) -> Result<Vec<Comparison>, Box<dyn Error>> {
     ])
 }
 
-fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+fn quotient(scale: &Scale, one: &ThreadPool) -> Result<Comparison, Box<dyn Error>> {
     let builder = QuotientFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
-    let (one, two) = (threads(1)?, threads(2)?);
+    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build()?;
     scale.compare(
         "quotient: insertion",
         scale.items,
@@ -55,9 +57,9 @@ fn quotient(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
     )
 }
 
-fn bins(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+fn bins(scale: &Scale, one: &ThreadPool) -> Result<Comparison, Box<dyn Error>> {
     let builder = BinFilter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
-    let (one, two) = (threads(1)?, threads(2)?);
+    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build()?;
     scale.compare(
         "bins: insertion",
         scale.items,
@@ -103,10 +105,10 @@ fn bins(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
 
 macro_rules! adaptive {
     ($name:ident, $filter:ident, $title:literal $(, $call:ident($value:expr))?) => {
-        fn $name(scale: &Scale) -> Result<Comparison, Box<dyn Error>> {
+        fn $name(scale: &Scale, one: &ThreadPool) -> Result<Comparison, Box<dyn Error>> {
             let builder = $filter::builder().capacity(scale.items).max_load(scale.load).seed(1_u64);
             $(let builder = builder.$call($value);)?
-            let (one, two) = (threads(1)?, threads(2)?);
+            let two = rayon::ThreadPoolBuilder::new().num_threads(2).build()?;
             let bulk = |pool: &ThreadPool| -> Result<usize, Box<dyn Error>> {
                 let filter = pool.install(|| builder.clone().from_keys(&scale.members, &mut NullRemote))?;
                 Ok(filter.len())
@@ -123,7 +125,7 @@ macro_rules! adaptive {
                             .try_for_each(|key| filter.insert(key, &mut NullRemote).map(drop))?;
                         Ok(filter.len())
                     }),
-                    ("from_keys, one thread", &mut || bulk(&one)),
+                    ("from_keys, one thread", &mut || bulk(one)),
                     ("from_keys, two threads", &mut || bulk(&two)),
                 ],
             )
@@ -166,9 +168,4 @@ fn inserting<F: Insert>(
             }),
         ],
     )
-}
-
-/// Returns a pool of this many threads.
-fn threads(threads: usize) -> Result<ThreadPool, Box<dyn Error>> {
-    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
