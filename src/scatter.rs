@@ -51,12 +51,12 @@ impl Hashed for (u64, [u8; 8]) {
 
     #[inline(always)]
     fn load(words: &[u64]) -> Self {
-        (words[0], words[1].to_ne_bytes())
+        (words[0], words[1].to_le_bytes())
     }
 
     #[inline(always)]
     fn store(self, words: &mut [u64]) {
-        words[..2].copy_from_slice(&[self.0, u64::from_ne_bytes(self.1)]);
+        words[..2].copy_from_slice(&[self.0, u64::from_le_bytes(self.1)]);
     }
 }
 

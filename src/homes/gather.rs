@@ -53,14 +53,14 @@ impl<'k, K: Key> Gather<'k, K> {
             // A key that shows other bytes every time breaks its promise, and is another key then.
             (hash, key.with_bytes(|bytes| bytes.try_into().unwrap_or_default()))
         } else {
-            (hash, (number as u64).to_ne_bytes())
+            (hash, (number as u64).to_le_bytes())
         }
     }
 
     /// The key of an item that has a number.
     #[inline(always)]
     fn key(&self, item: Gathered) -> &K {
-        &self.keys[u64::from_ne_bytes(item.1) as usize]
+        &self.keys[u64::from_le_bytes(item.1) as usize]
     }
 
     #[inline(always)]
