@@ -175,12 +175,7 @@ macro_rules! endure {
     ($($test:ident: $name:literal, $filter:ty $(, $call:ident($value:expr))*;)*) => {$(
         #[test]
         fn $test() {
-            std::panic::set_hook(Box::new(|info| {
-                let made = info.payload_as_str().is_some_and(|text| text.starts_with("made to panic"));
-                if !made {
-                    eprintln!("{info}");
-                }
-            }));
+            crate::quiet_about_made_panics();
             endure($name, false, |seed| {
                 <$filter>::builder().capacity(160)$(.$call($value))*.false_positive_rate(0.2).seed(seed).build()
             });

@@ -118,7 +118,7 @@ macro_rules! fuzz_adaptive {
     ($($test:ident: $filter:ty $(, $call:ident)*;)*) => {$(
         #[test]
         fn $test() {
-            quiet();
+            crate::quiet_about_made_panics();
             fuzz(stringify!($filter), 150, |random| {
                 let shape = Shape::draw(random);
                 let builder = <$filter>::builder().capacity(shape.capacity).false_positive_rate(shape.rate).seed(shape.seed);
@@ -134,15 +134,6 @@ macro_rules! fuzz_adaptive {
     (@ overflow, $builder:ident, $shape:ident) => { $builder.overflow($shape.overflow) };
     (@ bins, $builder:ident, $shape:ident) => { $builder.table(Table::Bins) };
     (@ growable, $builder:ident, $shape:ident) => { if $shape.growable { $builder.growable() } else { $builder } };
-}
-
-/// Panics that are made to happen are no news.
-fn quiet() {
-    std::panic::set_hook(Box::new(|info| {
-        if !info.payload_as_str().is_some_and(|text| text.starts_with("made to panic")) {
-            eprintln!("{info}");
-        }
-    }));
 }
 
 fuzz_adaptive! {

@@ -13,15 +13,6 @@ fn times(full: u64) -> u64 {
     if std::env::var_os("BESOM_FULL").is_some() { full } else { full.div_ceil(5) }
 }
 
-/// Panics that are made to happen are no news.
-fn quiet_about_made_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        if !info.payload_as_str().is_some_and(|text| text.starts_with("made to panic")) {
-            eprintln!("{info}");
-        }
-    }));
-}
-
 /// Calls a generic function for every adaptive family: `check(name, |capacity, seed| filter)`.
 #[macro_export]
 macro_rules! for_every_family {

@@ -10,7 +10,7 @@ use besom::sharded::ShardedError;
 use besom::testing::{Fault, Faults, Faulty};
 use besom::{Digest, Filter, FullError, KeyHasher, MemoryRemote, Seed, Sharded, TelescopingFilter, Xxh3};
 
-use super::quiet_about_made_panics;
+use crate::quiet_about_made_panics;
 
 #[test]
 fn a_remote_that_panics_leaves_the_filter_as_it_was() {

@@ -73,7 +73,7 @@ fn one_shard_is_the_filter_itself() {
 
 /// Several shards on one remote, against a set; with faults and panics of the remote, from which it finds its way back.
 fn holds_its_keys<F: Adaptive + Clone>(name: &str, build: impl Fn(usize, Seed) -> Result<F, BuildError>) {
-    super::quiet_about_made_panics();
+    crate::quiet_about_made_panics();
     for seed in 0..times(40) {
         let sharded = Sharded::build(3, 60, |capacity, _| build(capacity, Seed::from(seed))).unwrap();
         let faults = Faults::random(seed, 30, &Fault::HONEST);
