@@ -81,7 +81,7 @@ fn a_terminal_gets_colours_and_progress() {
         "--filters",
         "telescoping,bloom",
         "--seeds",
-        "2",
+        "3",
     ];
     let (mut child, screen) = on_terminal(&folder, &run);
     let text = screen.rest();
