@@ -55,7 +55,8 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     }
 
     /// Lets the filter grow on demand, by doubling, until it holds so many keys. It meets the requested rate all
-    /// the way, and pays for that with one bit more per key for every doubling that is still to come.
+    /// the way, and pays for that with one bit more per key for every doubling that is still to come, and half a bit for
+    /// being able to double at all.
     ///
     /// Adaptive filters have [`growable`](crate::ExtensionFilterBuilder::growable), without a limit, instead: they ask
     /// their remote for more of a key's hash. A plain filter has none to ask and has to keep the bits for its largest
@@ -75,7 +76,7 @@ impl<H: KeyHasher> BinFilterBuilder<H> {
     }
 
     /// The largest share of other keys that may be taken for stored ones when the filter is full; 1/256 unless
-    /// given. Lines are cut in eleven ways, so the true rate can be as low as half of this;
+    /// given. Lines are cut in some twenty ways, so the true rate can be as low as half of this;
     /// [`Filter::false_positive_rate`](crate::Filter::false_positive_rate) says what it is.
     ///
     /// Rates above 1/80 cost as much memory as that one: there a [`QuotientFilter`](crate::QuotientFilter) is smaller.
