@@ -14,7 +14,7 @@ use crate::bits::prefetch;
 use crate::scatter::{Hashed, Partition, scattered, sorted};
 use crate::{BuildError, parallel};
 
-use super::layout::Layout;
+use super::layout::{Layout, Shape};
 use super::line::{Entry, Line};
 use super::machine::Machine;
 use super::next::Refused;
@@ -30,8 +30,7 @@ const MOST_BUCKETS: u64 = 2048;
 #[derive(Debug, Clone, Copy)]
 struct Cut {
     bins: u64,
-    class_bits: u32,
-    entry_bits: u32,
+    shape: Shape,
     /// Bins of a bucket: a power of two, whose logarithm this is.
     log2_bins: u32,
 }
@@ -41,18 +40,24 @@ impl Cut {
         let (bins, shape) = (table.bins(), table.shape());
         let per_bucket = bins.div_ceil(MOST_BUCKETS).next_power_of_two().max(FEWEST_BINS);
         let log2_bins = per_bucket.trailing_zeros();
-        Self { bins, class_bits: shape.class_bits, entry_bits: shape.entry_bits(), log2_bins }
+        Self { bins, shape, log2_bins }
     }
 
     fn first_bin(self, bucket: usize) -> u64 {
         (bucket as u64) << self.log2_bins
     }
 
+    /// How many classes of bins there are.
+    #[inline(always)]
+    fn classes(self) -> u64 {
+        self.bins * u64::from(self.shape.classes)
+    }
+
     /// Bin, class and tag as one number.
     #[inline(always)]
     fn item(self, hash: u64) -> u64 {
-        let product = u128::from(hash) * u128::from(self.bins);
-        (product >> (64 - self.entry_bits)) as u64
+        let product = u128::from(hash) * u128::from(self.classes());
+        (product >> (64 - self.shape.tag_bits())) as u64
     }
 }
 
@@ -68,14 +73,13 @@ impl Partition for Cut {
 
     fn places(self, bucket: usize) -> usize {
         let bins = (self.bins - self.first_bin(bucket)).min(1 << self.log2_bins);
-        (bins as usize) << self.class_bits
+        bins as usize * self.shape.classes as usize
     }
 
     #[inline(always)]
     fn place(self, hash: u64, bucket: usize) -> usize {
-        let classes = self.bins << self.class_bits;
-        let class = ((u128::from(hash) * u128::from(classes)) >> 64) as u64;
-        (class - (self.first_bin(bucket) << self.class_bits)) as usize
+        let class = ((u128::from(hash) * u128::from(self.classes())) >> 64) as u64;
+        (class - self.first_bin(bucket) * u64::from(self.shape.classes)) as usize
     }
 }
 
@@ -98,8 +102,9 @@ impl Lines<'_> {
         let mut left = items.iter().map(|item| self.cut.item(item.hash())).peekable();
         for (line, bin) in self.lines.iter_mut().zip(self.first_bin..) {
             entries.clear();
-            while let Some(item) = left.next_if(|item| item >> self.cut.entry_bits == bin) {
-                push_in_order(&mut entries, Entry((item & ((1 << self.cut.entry_bits) - 1)) as u32));
+            let first = bin * self.cut.shape.entries();
+            while let Some(item) = left.next_if(|item| item - first < self.cut.shape.entries()) {
+                push_in_order(&mut entries, Entry((item - first) as u32));
             }
             let (here, rest) = entries.split_at(entries.len().min(self.slots));
             (self.write)(line, here);
@@ -185,13 +190,14 @@ impl Part<'_> {
                 prefetch(&raw const *self.locate(next).1);
             }
             let (place, line) = self.locate(hash);
-            if line.insert::<L, M>(machine, place.print).is_some() {
+            let item = place.print.item::<L>();
+            if line.insert::<L, M>(machine, item).is_some() {
                 continue;
             }
             // The largest of all goes to the next level.
-            let (entry, last) = (place.print.entry::<L>(), line.last::<L>());
+            let (entry, last) = (item.entry::<L>(), line.last::<L>());
             if entry < last {
-                line.replace_last::<L, M>(machine, place.print);
+                line.replace_last::<L, M>(machine, item);
             }
             self.beyond.push((place.bin, entry.max(last)));
         }
@@ -254,7 +260,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     //! Catches: a table that differs from the one that insertion makes.
-    use super::super::layout::{CUTS, Shape};
+    use super::super::layout::CUTS;
     use super::super::next::fault;
     use super::*;
     use crate::Digest;

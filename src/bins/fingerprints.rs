@@ -9,17 +9,17 @@ use super::line::Entry;
 impl<H: KeyHasher> HasRuns for BinFilter<H> {
     /// Fingerprints as numbers: bin, class and tag.
     fn runs(&self) -> Option<Runs> {
-        let bits = self.table.shape().entry_bits();
-        let numbers = self.table.items().map(|(bin, Entry(entry))| bin << bits | u64::from(entry));
+        let entries = self.table.shape().entries();
+        let numbers = self.table.items().map(|(bin, Entry(entry))| bin * entries + u64::from(entry));
         let mut items: Vec<RunItem> = numbers.map(|place| RunItem { place, rest: 0, value: 0 }).collect();
         items.sort_unstable_by_key(|item| item.place);
-        Some(Runs { bound: self.table.bins() << bits, bits: 0, counters: Vec::new(), items })
+        Some(Runs { bound: self.table.bins() * entries, bits: 0, counters: Vec::new(), items })
     }
 
     /// Removes and adds what is different.
     fn with_runs(&self, runs: &Runs) -> Option<Self> {
-        let bits = self.table.shape().entry_bits();
-        let parts = |item: RunItem| (item.place >> bits, Entry((item.place & ((1 << bits) - 1)) as u32));
+        let entries = self.table.shape().entries();
+        let parts = |item: RunItem| (item.place / entries, Entry((item.place % entries) as u32));
         if runs.items.len() > self.capacity() || runs.items.iter().any(|item| item.value != 0) {
             return None;
         }

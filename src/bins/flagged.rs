@@ -14,7 +14,7 @@ use crate::bits::low_mask;
 
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
-use super::layout::{CentiCut, DefaultCut, MilliCut};
+use super::layout::{FlaggedCentiCut, FlaggedCut, MilliCut};
 use super::line::{Entry, Found, Line};
 #[cfg(target_arch = "x86_64")]
 use super::machine::inlined::Inlined;
@@ -56,16 +56,23 @@ impl Table {
     ) -> bool {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
-            return match machine {
-                Inlined::Default(machine) => {
-                    conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
+            let print = place.print;
+            match machine {
+                Inlined::Flagged(machine) => {
+                    return conclude(line.find_flagged::<FlaggedCut, _>(machine, print.item::<FlaggedCut>()));
                 }
-                Inlined::Centi(machine) => conclude(line.find_flagged::<CentiCut, _>(machine, place.print)),
-                Inlined::Milli(machine) => conclude(line.find_flagged::<MilliCut, _>(machine, place.print)),
-                Inlined::DefaultBmi2(machine) => {
-                    conclude(line.find_flagged::<DefaultCut, _>(machine, place.print))
+                Inlined::FlaggedCenti(machine) => {
+                    let item = print.item::<FlaggedCentiCut>();
+                    return conclude(line.find_flagged::<FlaggedCentiCut, _>(machine, item));
                 }
-            };
+                Inlined::Milli(machine) => {
+                    return conclude(line.find_flagged::<MilliCut, _>(machine, print.item::<MilliCut>()));
+                }
+                Inlined::FlaggedBmi2(machine) => {
+                    return conclude(line.find_flagged::<FlaggedCut, _>(machine, print.item::<FlaggedCut>()));
+                }
+                _ => {}
+            }
         }
         // SAFETY: the operations were chosen for this processor.
         conclude(unsafe { (self.operations.find_flagged)(line, place.print) })
@@ -97,17 +104,18 @@ impl Table {
             admitted = admit();
             admitted
         };
-        let asked = match self.inlined? {
-            Inlined::Default(machine) => {
-                self.line_mut(place.bin).insert_new::<DefaultCut, _>(machine, place.print, note)
+        let (inlined, line, print) = (self.inlined?, self.line_mut(place.bin), place.print);
+        let asked = match inlined {
+            Inlined::Flagged(machine) => {
+                line.insert_new::<FlaggedCut, _>(machine, print.item::<FlaggedCut>(), note)
             }
-            Inlined::Centi(machine) => {
-                self.line_mut(place.bin).insert_new::<CentiCut, _>(machine, place.print, note)
+            Inlined::FlaggedCenti(machine) => {
+                line.insert_new::<FlaggedCentiCut, _>(machine, print.item::<FlaggedCentiCut>(), note)
             }
             Inlined::Milli(machine) => {
-                self.line_mut(place.bin).insert_new::<MilliCut, _>(machine, place.print, note)
+                line.insert_new::<MilliCut, _>(machine, print.item::<MilliCut>(), note)
             }
-            Inlined::DefaultBmi2(_) => return None,
+            _ => return None,
         };
         self.len += usize::from(admitted);
         Some(asked)
@@ -222,7 +230,7 @@ impl Table {
             return;
         }
         let shape = self.shape();
-        let last = (*classes.end()).min((1 << shape.class_bits) - 1);
+        let last = (*classes.end()).min(shape.classes - 1);
         for class in *classes.start()..=last {
             let mut first = class << shape.tag_bits();
             while let Some(entry) = self.next.ceiling(bin, Entry(first)) {

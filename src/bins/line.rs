@@ -19,54 +19,65 @@ use super::machine::{Machine, Search};
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(super) [u8; 64]);
 
-/// The digits of a key's number behind its bin. A line stores the first of them:
-///
-/// ```text
-/// bit 63                                          0
-///     | class | planes | byte 0 | byte 1 | …      |
-/// ```
+/// The digits of a key's number behind its bin, as a fraction: of so many classes its class is the integer part of the
+/// product, and what follows are the digits of the tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint(pub(super) u64);
+
+/// What a line stores of a key, cut as it does: its class, and its tag in the leading digits of a word.
+///
+/// ```text
+/// bit 63                                  0
+///     | planes | byte 0 | byte 1 | …      |
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub(super) class: usize,
+    tag: u64,
+}
 
 /// Class and tag as a number, the class on top: the digits that a line stores. Items of a bin are ordered by this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(pub(super) u32);
 
 impl Fingerprint {
+    /// A shift, where the number of classes is a power of two.
     #[inline(always)]
-    pub(super) fn class<L: Layout>(self) -> usize {
-        (self.0 >> (64 - L::CLASS_BITS)) as usize
+    pub(super) fn item<L: Layout>(self) -> Item {
+        let product = u128::from(self.0) * u128::from(L::CLASSES);
+        Item { class: (product >> 64) as usize, tag: product as u64 }
     }
+}
 
+impl Item {
     /// The `column`-th byte of the tag.
     #[inline(always)]
     fn byte<L: Layout>(self, column: u32) -> u8 {
-        (self.0 >> (64 - L::CLASS_BITS - L::PLANES - 8 * (column + 1))) as u8
+        (self.tag >> (64 - L::PLANES - 8 * (column + 1))) as u8
     }
 
     /// The `plane`-th further bit of the tag.
     #[inline(always)]
-    fn bit<L: Layout>(self, plane: u32) -> u64 {
-        self.0 >> (63 - L::CLASS_BITS - plane) & 1
+    fn bit(self, plane: u32) -> u64 {
+        self.tag >> (63 - plane) & 1
     }
 
     /// The same bit 64 times.
     #[inline(always)]
-    fn bits<L: Layout>(self, plane: u32) -> u64 {
-        ((self.0 << (L::CLASS_BITS + plane)).cast_signed() >> 63).cast_unsigned()
+    fn bits(self, plane: u32) -> u64 {
+        ((self.tag << plane).cast_signed() >> 63).cast_unsigned()
     }
 
     #[inline(always)]
     pub(super) fn entry<L: Layout>(self) -> Entry {
-        Entry((self.0 >> (64 - L::CLASS_BITS - L::TAG_BITS)) as u32)
+        Entry((self.class as u32) << L::TAG_BITS | (self.tag >> (64 - L::TAG_BITS)) as u32)
     }
 }
 
 impl Entry {
-    /// A fingerprint with this class and tag, and zeros behind them.
     #[inline(always)]
-    pub(super) fn fingerprint<L: Layout>(self) -> Fingerprint {
-        Fingerprint(u64::from(self.0) << (64 - L::CLASS_BITS - L::TAG_BITS))
+    pub(super) fn item<L: Layout>(self) -> Item {
+        Item { class: (self.0 >> L::TAG_BITS) as usize, tag: u64::from(self.0) << (64 - L::TAG_BITS) }
     }
 }
 
@@ -104,6 +115,12 @@ impl Found {
     #[inline(always)]
     pub(crate) fn is_here(self) -> bool {
         self.slots != 0
+    }
+
+    /// Whether it can only be beyond the line.
+    #[inline(always)]
+    pub(crate) fn is_only_beyond(self) -> bool {
+        self.beyond & (self.slots == 0)
     }
 
     /// Whether it is in the line and its flag is set.
@@ -211,9 +228,14 @@ impl Line {
             self.set_word(byte, before | meta.planes[plane as usize] << shift);
             plane += 1;
         }
-        self.set_word(L::BORDERS_AT as usize, meta.above | meta.borders);
-        let bytes = L::CLASSES as usize / 8;
-        self.0[64 - bytes..].copy_from_slice(&meta.occupied.to_le_bytes()[..bytes]);
+        let borders = meta.above | meta.borders;
+        self.set_word(L::BORDERS_AT as usize, borders);
+        // Below the classes the last word has the end of the borders, and the spare bits.
+        let mut last = meta.occupied << (64 - L::CLASSES);
+        if L::CLASSES < 64 {
+            last |= borders >> (448 - 8 * L::BORDERS_AT) & low_mask(64 - L::CLASSES);
+        }
+        self.set_word(56, last);
     }
 
     /// Whether no further item fits.
@@ -231,19 +253,19 @@ impl Line {
     /// The run of a class.
     #[inline(always)]
     pub(super) fn run<L: Layout, M: Search>(&self, machine: M, class: usize) -> Run {
-        machine.run(self.occupied::<L>(), self.borders_and_above::<L>(), class)
+        machine.run::<L>(self.word(56), self.borders_and_above::<L>(), class)
     }
 
     /// Which slots of a run hold the tag.
     #[inline(always)]
-    pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, print: Fingerprint, run: Run) -> u64 {
-        let mut matches = machine.equal(self, 0, print.byte::<L>(0), run);
+    pub(super) fn matches<L: Layout, M: Search>(&self, machine: M, item: Item, run: Run) -> u64 {
+        let mut matches = machine.equal(self, 0, item.byte::<L>(0), run);
         if L::BYTES == 2 {
-            matches &= machine.equal(self, L::SLOTS, print.byte::<L>(1), run);
+            matches &= machine.equal(self, L::SLOTS, item.byte::<L>(1), run);
         }
         let mut plane = 0;
         while plane < L::PLANES {
-            matches &= !(self.plane_and_above::<L>(plane) ^ print.bits::<L>(plane));
+            matches &= !(self.plane_and_above::<L>(plane) ^ item.bits(plane));
             plane += 1;
         }
         matches
@@ -252,9 +274,9 @@ impl Line {
     /// Whether the item is here; and whether its run ends with a full bin, so that items like it may be in the second
     /// level.
     #[inline(always)]
-    pub(super) fn find<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> (bool, bool) {
-        let run = self.run::<L, M>(machine, print.class::<L>());
-        (self.matches::<L, M>(machine, print, run) != 0, run.last == L::FULL)
+    pub(super) fn find<L: Layout, M: Search>(&self, machine: M, item: Item) -> (bool, bool) {
+        let run = self.run::<L, M>(machine, item.class);
+        (self.matches::<L, M>(machine, item, run) != 0, run.last == L::FULL)
     }
 
     /// Which flags are set, where they stand in the word that begins with the borders.
@@ -272,12 +294,12 @@ impl Line {
 
     /// Looks for an item: where it is, whether items like it may be in the second level, and the flag of its class.
     #[inline(always)]
-    pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, print: Fingerprint) -> Found {
-        let class = print.class::<L>();
-        let (occupied, borders) = (self.occupied::<L>(), self.borders_and_above::<L>());
-        let run = machine.run(occupied, borders, class);
+    pub(super) fn find_flagged<L: Layout, M: Search>(&self, machine: M, item: Item) -> Found {
+        let class = item.class;
+        let borders = self.borders_and_above::<L>();
+        let run = machine.run::<L>(self.word(56), borders, class);
         Found {
-            slots: self.matches::<L, M>(machine, print, run),
+            slots: self.matches::<L, M>(machine, item, run),
             flag: borders & L::FLAG_OF[class % 64],
             beyond: run.last == L::FULL,
         }
@@ -285,18 +307,18 @@ impl Line {
 
     /// Which slots of a run hold a smaller tag, and which hold the same.
     #[inline(always)]
-    fn compare<L: Layout, M: Machine>(&self, machine: M, print: Fingerprint, run: Run) -> (u64, u64) {
+    fn compare<L: Layout, M: Machine>(&self, machine: M, item: Item, run: Run) -> (u64, u64) {
         let (mut less, mut equal) = (0, run.slots());
         let mut plane = 0;
         while plane < L::PLANES {
-            let (stored, wanted) = (self.plane_and_above::<L>(plane), print.bits::<L>(plane));
+            let (stored, wanted) = (self.plane_and_above::<L>(plane), item.bits(plane));
             less |= equal & wanted & !stored;
             equal &= !(stored ^ wanted);
             plane += 1;
         }
         let mut column = 0;
         while column < L::BYTES {
-            let (byte, first) = (print.byte::<L>(column), column * L::SLOTS);
+            let (byte, first) = (item.byte::<L>(column), column * L::SLOTS);
             less |= equal & machine.less(self, first, byte, run);
             equal &= machine.equal(self, first, byte, run);
             column += 1;
@@ -306,11 +328,11 @@ impl Line {
 
     /// Inserts an item, unless the bin is full: `None` then, and nothing changes. Else whether no item was equal.
     #[inline(always)]
-    pub(super) fn insert<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> Option<bool> {
+    pub(super) fn insert<L: Layout, M: Machine>(&mut self, machine: M, item: Item) -> Option<bool> {
         if self.is_full::<L>() {
             return None;
         }
-        Some(self.squeeze_in::<L, M>(machine, print, self.meta::<L>(), |_| true))
+        Some(self.squeeze_in::<L, M>(machine, item, self.meta::<L>(), |_| true))
     }
 
     /// Inserts an item into a bin that has room and no flags, if none is equal and `admit`, which is asked at the last
@@ -319,14 +341,14 @@ impl Line {
     pub(super) fn insert_new<L: Layout, M: Machine>(
         &mut self,
         machine: M,
-        print: Fingerprint,
+        item: Item,
         admit: impl FnOnce() -> bool,
     ) -> bool {
         if self.borders_and_above::<L>() & (L::FULL | L::FLAGS) != 0 {
             return false;
         }
         let mut asked = false;
-        self.squeeze_in::<L, M>(machine, print, self.meta::<L>(), |new| {
+        self.squeeze_in::<L, M>(machine, item, self.meta::<L>(), |new| {
             asked = new;
             new && admit()
         });
@@ -335,13 +357,13 @@ impl Line {
 
     /// Inserts an item into a full bin in the place of the last one, which must not be less. Whether no item was equal.
     #[inline(always)]
-    pub(super) fn replace_last<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> bool {
+    pub(super) fn replace_last<L: Layout, M: Machine>(&mut self, machine: M, item: Item) -> bool {
         let mut meta = self.meta::<L>();
         // Without the last item; if it was a run of its own, without that.
         let single = meta.borders >> (L::SLOTS - 1) & 1;
         meta.occupied ^= single << self.last_class::<L>();
         meta.borders = meta.borders ^ L::FULL | L::FULL >> 1;
-        self.squeeze_in::<L, M>(machine, print, meta, |_| true)
+        self.squeeze_in::<L, M>(machine, item, meta, |_| true)
     }
 
     /// Inserts an item between those that `meta` describes; what was in the last slot is dropped. `admit` learns
@@ -350,13 +372,13 @@ impl Line {
     fn squeeze_in<L: Layout, M: Machine>(
         &mut self,
         machine: M,
-        print: Fingerprint,
+        item: Item,
         mut meta: Meta,
         admit: impl FnOnce(bool) -> bool,
     ) -> bool {
-        let class = print.class::<L>();
-        let run = machine.run(meta.occupied, meta.borders, class);
-        let (less, equal) = self.compare::<L, M>(machine, print, run);
+        let class = item.class;
+        let run = machine.run::<L>(meta.occupied << (64 - L::CLASSES), meta.borders, class);
+        let (less, equal) = self.compare::<L, M>(machine, item, run);
         let new = equal == 0;
         if !admit(new) {
             return new;
@@ -366,7 +388,7 @@ impl Line {
         while plane < L::PLANES {
             let bits = &mut meta.planes[plane as usize];
             let above = *bits & u64::MAX << at;
-            *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | print.bit::<L>(plane) << at;
+            *bits = *bits ^ above | above << 1 & low_mask(L::SLOTS) | item.bit(plane) << at;
             plane += 1;
         }
         // The borders behind the run move up. A new run begins at the one that they had in common, which stays.
@@ -377,7 +399,7 @@ impl Line {
         let mut column = 0;
         while column < L::BYTES {
             let first = column * L::SLOTS;
-            machine.open(self, first + at, first + L::SLOTS, print.byte::<L>(column));
+            machine.open(self, first + at, first + L::SLOTS, item.byte::<L>(column));
             column += 1;
         }
         self.set_meta::<L>(meta);
@@ -386,10 +408,10 @@ impl Line {
 
     /// Removes an item that is equal; `false`, and nothing changes, if there is none.
     #[inline(always)]
-    pub(super) fn remove<L: Layout, M: Machine>(&mut self, machine: M, print: Fingerprint) -> bool {
-        let class = print.class::<L>();
+    pub(super) fn remove<L: Layout, M: Machine>(&mut self, machine: M, item: Item) -> bool {
+        let class = item.class;
         let run = self.run::<L, M>(machine, class);
-        let found = self.matches::<L, M>(machine, print, run);
+        let found = self.matches::<L, M>(machine, item, run);
         if found == 0 {
             return false;
         }
@@ -419,14 +441,10 @@ impl Line {
     /// The smallest item of the same class that is not less than this one; and whether there may be others beyond the
     /// bin.
     #[inline(always)]
-    pub(super) fn ceiling<L: Layout, M: Machine>(
-        &self,
-        machine: M,
-        print: Fingerprint,
-    ) -> (Option<Entry>, bool) {
-        let class = print.class::<L>();
+    pub(super) fn ceiling<L: Layout, M: Machine>(&self, machine: M, item: Item) -> (Option<Entry>, bool) {
+        let class = item.class;
         let run = self.run::<L, M>(machine, class);
-        let (less, _) = self.compare::<L, M>(machine, print, run);
+        let (less, _) = self.compare::<L, M>(machine, item, run);
         // Tags ascend: what is not less follows behind what is.
         let rest = run.slots() & !less;
         let found = (rest != 0).then(|| self.entry::<L>(rest.trailing_zeros(), class as u32));

@@ -8,7 +8,7 @@ use crate::bits::Isa;
 use super::ahead::Doubts;
 use super::bulk::Part;
 use super::layout::{CUTS, Cut, Layout, Shape, for_each_cut};
-use super::line::{Entry, Fingerprint, Found, Line};
+use super::line::{Entry, Fingerprint, Found, Item, Line};
 use super::machine::{Portable, Search};
 use super::next::Refused;
 use super::table::{Place, Table};
@@ -83,9 +83,9 @@ impl std::fmt::Debug for Operations {
 
 /// The list of operations for each layout, by a function `operations` that has them for one.
 macro_rules! list {
-    ($(($slots:literal, $class_bits:literal, $bytes:literal, $planes:literal)),*) => {
+    ($(($slots:literal, $classes:literal, $bytes:literal, $planes:literal)),*) => {
         pub(super) static OPERATIONS: [Operations; CUTS.len()] =
-            [$(operations::<Cut<$slots, $class_bits, $bytes, $planes>>()),*];
+            [$(operations::<Cut<$slots, $classes, $bytes, $planes>>()),*];
     };
 }
 
@@ -119,7 +119,7 @@ macro_rules! compile {
                     write: Line::write::<L>,
                     entries: Line::entries::<L>,
                     verify: Line::verify::<L>,
-                    entry: Fingerprint::entry::<L>,
+                    entry: |print| print.item::<L>().entry::<L>(),
                     flags: Line::flags::<L>,
                     set_flags: Line::set_flags::<L>,
                 }
@@ -134,8 +134,7 @@ macro_rules! compile {
 
             $(#[$features])?
             fn contains<L: Layout>(table: &Table, line: &Line, place: Place) -> bool {
-                let (found, beyond) = line.find::<L, This>(machine(), place.print);
-                if beyond { found || table.overflown::<L>(place.bin, place.print) } else { found }
+                table.find_in::<L, This>(machine(), line, place)
             }
 
             $(#[$features])?
@@ -146,7 +145,7 @@ macro_rules! compile {
                 doubts: &mut Doubts,
             ) {
                 for (place, answer) in places.iter().zip(answers) {
-                    let (found, beyond) = table.line(place.bin).find::<L, This>(machine(), place.print);
+                    let (found, beyond) = table.line(place.bin).find::<L, This>(machine(), place.print.item::<L>());
                     *answer = found;
                     doubts.note(beyond & !found);
                 }
@@ -154,36 +153,48 @@ macro_rules! compile {
 
             $(#[$features])?
             fn count<L: Layout>(table: &Table, bin: u64, print: Fingerprint) -> usize {
+                count_item::<L>(table, bin, print.item::<L>())
+            }
+
+            #[inline]
+            $(#[$features])?
+            fn count_item<L: Layout>(table: &Table, bin: u64, item: Item) -> usize {
                 let line = table.line(bin);
-                let run = line.run::<L, This>(machine(), print.class::<L>());
-                let here = line.matches::<L, This>(machine(), print, run);
-                let beyond = if run.last == L::FULL { table.next.count(bin, print.entry::<L>()) } else { 0 };
+                let run = line.run::<L, This>(machine(), item.class);
+                let here = line.matches::<L, This>(machine(), item, run);
+                let beyond = if run.last == L::FULL { table.next.count(bin, item.entry::<L>()) } else { 0 };
                 here.count_ones() as usize + beyond
             }
 
             $(#[$features])?
             fn insert<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> Result<bool, Refused> {
-                match table.line_mut(bin).insert::<L, This>(machine(), print) {
+                insert_item::<L>(table, bin, print.item::<L>())
+            }
+
+            #[inline]
+            $(#[$features])?
+            fn insert_item<L: Layout>(table: &mut Table, bin: u64, item: Item) -> Result<bool, Refused> {
+                match table.line_mut(bin).insert::<L, This>(machine(), item) {
                     Some(new) => {
                         table.len += 1;
                         Ok(new)
                     }
-                    None => insert_full::<L>(table, bin, print),
+                    None => insert_full::<L>(table, bin, item),
                 }
             }
 
             #[cold]
             #[inline(never)]
             $(#[$features])?
-            fn insert_full<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> Result<bool, Refused> {
-                table.insert_full::<L, This>(machine(), bin, print)
+            fn insert_full<L: Layout>(table: &mut Table, bin: u64, item: Item) -> Result<bool, Refused> {
+                table.insert_full::<L, This>(machine(), bin, item)
             }
 
             $(#[$features])?
             fn insert_many<L: Layout>(table: &mut Table, places: &[Place]) -> Batch {
                 let mut new = 0;
                 for (inserted, place) in places.iter().enumerate() {
-                    match insert::<L>(table, place.bin, place.print) {
+                    match insert_item::<L>(table, place.bin, place.print.item::<L>()) {
                         Ok(fresh) => new += usize::from(fresh),
                         Err(Refused) => return Batch { inserted, new },
                     }
@@ -198,29 +209,29 @@ macro_rules! compile {
 
             $(#[$features])?
             fn contains_entry<L: Layout>(table: &Table, bin: u64, entry: Entry) -> bool {
-                contains::<L>(table, table.line(bin), Place { bin, print: entry.fingerprint::<L>() })
+                let (found, beyond) = table.line(bin).find::<L, This>(machine(), entry.item::<L>());
+                if beyond { found || table.overflown(bin, entry) } else { found }
             }
 
             $(#[$features])?
             fn count_entry<L: Layout>(table: &Table, bin: u64, entry: Entry) -> usize {
-                count::<L>(table, bin, entry.fingerprint::<L>())
+                count_item::<L>(table, bin, entry.item::<L>())
             }
 
             $(#[$features])?
             fn ceiling<L: Layout>(table: &Table, bin: u64, entry: Entry) -> Option<Entry> {
-                let print = entry.fingerprint::<L>();
-                let (found, beyond) = table.line(bin).ceiling::<L, This>(machine(), print);
+                let (found, beyond) = table.line(bin).ceiling::<L, This>(machine(), entry.item::<L>());
                 if found.is_none() && beyond { table.next.ceiling(bin, entry) } else { found }
             }
 
             $(#[$features])?
             fn insert_entry<L: Layout>(table: &mut Table, bin: u64, entry: Entry) -> Result<bool, Refused> {
-                insert::<L>(table, bin, entry.fingerprint::<L>())
+                insert_item::<L>(table, bin, entry.item::<L>())
             }
 
             $(#[$features])?
             fn find_flagged<L: Layout>(line: &Line, print: Fingerprint) -> Found {
-                line.find_flagged::<L, This>(machine(), print)
+                line.find_flagged::<L, This>(machine(), print.item::<L>())
             }
 
             $(#[$features])?
@@ -231,9 +242,9 @@ macro_rules! compile {
                 doubts: &mut Doubts,
             ) {
                 for (place, answer) in places.iter().zip(answers) {
-                    let found = table.line(place.bin).find_flagged::<L, This>(machine(), place.print);
+                    let found = table.line(place.bin).find_flagged::<L, This>(machine(), place.print.item::<L>());
                     *answer = found.is_here();
-                    doubts.note(found.beyond | found.is_flagged());
+                    doubts.note(found.is_only_beyond() | found.is_flagged());
                 }
             }
 
@@ -243,17 +254,17 @@ macro_rules! compile {
                 print: Fingerprint,
                 admit: &mut dyn FnMut() -> bool,
             ) -> bool {
-                line.insert_new::<L, This>(machine(), print, admit)
+                line.insert_new::<L, This>(machine(), print.item::<L>(), admit)
             }
 
             $(#[$features])?
             fn remove<L: Layout>(table: &mut Table, bin: u64, print: Fingerprint) -> bool {
-                table.remove_item::<L, This>(machine(), bin, print)
+                table.remove_item::<L, This>(machine(), bin, print.item::<L>())
             }
 
             $(#[$features])?
             fn remove_entry<L: Layout>(table: &mut Table, bin: u64, entry: Entry) -> bool {
-                remove::<L>(table, bin, entry.fingerprint::<L>())
+                table.remove_item::<L, This>(machine(), bin, entry.item::<L>())
             }
         }
     };

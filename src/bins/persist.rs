@@ -1,7 +1,8 @@
 //! Filters on bins in files.
 //!
 //! ```text
-//! parameters  bins, slots of a bin, bits of class and tag, load (as bits of floating point), doublings that are left
+//! parameters  bins, slots of a bin, bits of class and tag (or how many of them there are, if that is no power of two),
+//!             load (as bits of floating point), doublings that are left
 //! section     the lines of the first level
 //! section     keys in the second level, bins that share one of its lines
 //! section     the lines of the second level
@@ -15,10 +16,10 @@ use crate::quotient;
 
 use super::builder::LOADS;
 use super::filter::BinFilter;
-use super::layout::{CUTS, GROUP_BITS, Shape};
+use super::layout::{CUTS, Shape};
 use super::next::Next;
 use super::rest::Rest;
-use super::second::{Second, own_shape};
+use super::second::{Second, most_bins, own_shape};
 use super::table::{LINE_BYTES, Table};
 
 impl<H: KeyHasher> Persist for BinFilter<H> {
@@ -29,7 +30,7 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
         encoder.parameters(&[
             self.table.bins(),
             shape.slots.into(),
-            shape.entry_bits().into(),
+            shape.code(),
             self.load.to_bits(),
             self.doublings.into(),
         ]);
@@ -37,8 +38,8 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
     }
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [bins, slots, entry_bits, load, doublings] = decoder.parameters()?;
-        let shape = shape(slots, entry_bits)?;
+        let [bins, slots, code, load, doublings] = decoder.parameters()?;
+        let shape = shape(slots, code)?;
         let (load, doublings) =
             (f64::from_bits(load), in_range("doublings left", doublings, 0..=u8::MAX.into())?);
         if !LOADS.contains(&load) || shape.after(doublings).is_none() {
@@ -53,19 +54,20 @@ impl<H: KeyHasher> Persist for BinFilter<H> {
 }
 
 impl Shape {
-    /// The cut of lines with so many bits of class and tag that has flags.
-    pub(crate) fn flagged(entry_bits: u64) -> Result<Self, FormatError> {
-        let cut = |cut: &&Self| u64::from(cut.entry_bits()) == entry_bits && cut.is_first_level(1);
+    /// The cut of lines with this [code](Self::code) that has flags.
+    pub(crate) fn flagged(code: u64) -> Result<Self, FormatError> {
+        let cut = |cut: &&Self| cut.code() == code && cut.is_first_level(1);
         let found = CUTS.iter().find(cut).copied();
-        found.ok_or(FormatError::BadNumber { name: "bits of class and tag", value: entry_bits })
+        found.ok_or(FormatError::BadNumber { name: "bits of class and tag", value: code })
     }
 }
 
-/// The cut with so many slots and so many bits of class and tag.
-pub(super) fn shape(slots: u64, entry_bits: u64) -> Result<Shape, FormatError> {
-    let cut = |cut: &&Shape| u64::from(cut.slots) == slots && u64::from(cut.entry_bits()) == entry_bits;
+/// The cut with so many slots and this [code](Shape::code).
+pub(super) fn shape(slots: u64, code: u64) -> Result<Shape, FormatError> {
+    let cut = |cut: &&Shape| (u64::from(cut.slots), cut.code()) == (slots, code);
     let found = CUTS.iter().find(cut).copied();
-    found.ok_or_else(|| unsound(format!("bins of {slots} slots with {entry_bits} bits of class and tag")))
+    found
+        .ok_or_else(|| unsound(format!("bins of {slots} slots with {code} bits, or kinds, of class and tag")))
 }
 
 impl Table {
@@ -103,11 +105,8 @@ impl Second {
     /// The second level of a first one with so many bins of this shape.
     fn decode(decoder: &mut Decoder<'_>, bins: u64, shape: Shape) -> Result<Self, FormatError> {
         let [len, group] = decoder.counts(["keys in the second level", "bins that share a line"])?;
-        let group = in_range("bins that share a line", group, 1..=1 << GROUP_BITS)?;
+        let group = in_range("bins that share a line", group, 1..=most_bins(shape))?;
         let (own_bins, own_shape) = own_shape(bins, shape, group);
-        if u64::from(own_shape.entry_bits()) < u64::from(shape.entry_bits()) {
-            return Err(unsound("a second level whose bins are too narrow"));
-        }
         let words = decoder.bytes(own_bins * LINE_BYTES)?;
         let rest = Rest::decode(decoder, own_bins, own_shape)?;
         let len = number("keys in the second level", len)?;

@@ -5,16 +5,17 @@
 //! order they came and went. A removal from a full bin pulls the smallest item of the next level back.
 
 use crate::bits::{AlignedWords, Isa, prefetch};
+use crate::filter::collision_rate;
 use crate::{BuildError, Digest, InvariantError, error::ensure};
 
 use super::ahead::Doubts;
 #[cfg(target_arch = "x86_64")]
 use super::layout::{CentiCut, DefaultCut, MilliCut};
 use super::layout::{Layout, Shape};
-use super::line::{Entry, Fingerprint, Line};
-use super::machine::Machine;
+use super::line::{Entry, Fingerprint, Item, Line};
 #[cfg(target_arch = "x86_64")]
 use super::machine::inlined::Inlined;
+use super::machine::{Machine, Search};
 use super::next::{Next, Refused};
 use super::operations::{Batch, Operations};
 use super::second::Second;
@@ -56,10 +57,10 @@ impl Place {
         Self { bin, print: Fingerprint(digits) }
     }
 
-    /// The class, as one of so many bits.
+    /// The class, as one of so many.
     #[inline(always)]
-    pub(crate) fn class(self, bits: u32) -> u64 {
-        self.print.0 >> (64 - bits)
+    pub(crate) fn class(self, classes: u64) -> u64 {
+        ((u128::from(self.print.0) * u128::from(classes)) >> 64) as u64
     }
 
     /// As two numbers, the first of them the bin.
@@ -140,6 +141,11 @@ impl Table {
         self.bins
     }
 
+    /// How often another key has bin, class and tag of one of so many keys.
+    pub(super) fn collision_rate(&self, keys: usize) -> f64 {
+        collision_rate(keys, self.bins * u64::from(self.shape.classes), self.shape.tag_bits())
+    }
+
     /// The memory of so many bins without the next level, in bits.
     pub(super) fn line_bits(bins: u64) -> usize {
         bins as usize * 8 * size_of::<Line>()
@@ -212,17 +218,32 @@ impl Table {
         #[cfg(target_arch = "x86_64")]
         if let Some(machine) = self.inlined {
             let (found, beyond) = match machine {
-                Inlined::Default(machine) => line.find::<DefaultCut, _>(machine, place.print),
-                Inlined::Centi(machine) => line.find::<CentiCut, _>(machine, place.print),
-                Inlined::Milli(machine) => line.find::<MilliCut, _>(machine, place.print),
-                Inlined::DefaultBmi2(machine) => line.find::<DefaultCut, _>(machine, place.print),
+                Inlined::Default(machine) => {
+                    line.find::<DefaultCut, _>(machine, place.print.item::<DefaultCut>())
+                }
+                Inlined::Centi(machine) => line.find::<CentiCut, _>(machine, place.print.item::<CentiCut>()),
+                Inlined::Milli(machine) => line.find::<MilliCut, _>(machine, place.print.item::<MilliCut>()),
+                Inlined::DefaultBmi2(machine) => {
+                    line.find::<DefaultCut, _>(machine, place.print.item::<DefaultCut>())
+                }
+                _ => (false, true),
             };
+            // If it may be beyond, the line is looked at once more: asking the second level from here, in each
+            // version, makes all queries slower.
             if !beyond {
                 return found;
             }
         }
         // SAFETY: the operations were chosen for this processor.
         unsafe { (self.operations.contains)(self, line, place) }
+    }
+
+    /// The same with the instructions of one machine, all levels included.
+    #[inline(always)]
+    pub(super) fn find_in<L: Layout, M: Search>(&self, machine: M, line: &Line, place: Place) -> bool {
+        let item = place.print.item::<L>();
+        let (found, beyond) = line.find::<L, M>(machine, item);
+        if beyond { found || self.overflown(place.bin, item.entry::<L>()) } else { found }
     }
 
     /// One answer for each place, as far as the bins have it; those that the next level has to be asked for are noted.
@@ -245,10 +266,16 @@ impl Table {
         if let Some(machine) = self.inlined {
             let line = self.line_mut(place.bin);
             let inserted = match machine {
-                Inlined::Default(machine) => line.insert::<DefaultCut, _>(machine, place.print),
-                Inlined::Centi(machine) => line.insert::<CentiCut, _>(machine, place.print),
-                Inlined::Milli(machine) => line.insert::<MilliCut, _>(machine, place.print),
-                Inlined::DefaultBmi2(_) => None,
+                Inlined::Default(machine) => {
+                    line.insert::<DefaultCut, _>(machine, place.print.item::<DefaultCut>())
+                }
+                Inlined::Centi(machine) => {
+                    line.insert::<CentiCut, _>(machine, place.print.item::<CentiCut>())
+                }
+                Inlined::Milli(machine) => {
+                    line.insert::<MilliCut, _>(machine, place.print.item::<MilliCut>())
+                }
+                _ => None,
             };
             if let Some(new) = inserted {
                 self.len += 1;
@@ -298,8 +325,8 @@ impl Table {
     /// Whether the next level has this item.
     #[cold]
     #[inline(never)]
-    pub(super) fn overflown<L: Layout>(&self, bin: u64, print: Fingerprint) -> bool {
-        self.next.contains(bin, print.entry::<L>())
+    pub(super) fn overflown(&self, bin: u64, entry: Entry) -> bool {
+        self.next.contains(bin, entry)
     }
 
     /// Inserts an item where its bin is full: the largest of all goes to the next level.
@@ -308,16 +335,16 @@ impl Table {
         &mut self,
         machine: M,
         bin: u64,
-        print: Fingerprint,
+        item: Item,
     ) -> Result<bool, Refused> {
         let line = self.line(bin);
-        let (entry, last) = (print.entry::<L>(), line.last::<L>());
+        let (entry, last) = (item.entry::<L>(), line.last::<L>());
         let new = if entry < last {
             self.next.insert(bin, last)?;
             // No item beyond the bin is as small as this.
-            self.line_mut(bin).replace_last::<L, M>(machine, print)
+            self.line_mut(bin).replace_last::<L, M>(machine, item)
         } else {
-            let (found, _) = line.find::<L, M>(machine, print);
+            let (found, _) = line.find::<L, M>(machine, item);
             self.next.insert(bin, entry)? && !found
         };
         self.len += 1;
@@ -326,21 +353,16 @@ impl Table {
 
     /// Removes an item from wherever it is.
     #[inline(always)]
-    pub(super) fn remove_item<L: Layout, M: Machine>(
-        &mut self,
-        machine: M,
-        bin: u64,
-        print: Fingerprint,
-    ) -> bool {
+    pub(super) fn remove_item<L: Layout, M: Machine>(&mut self, machine: M, bin: u64, item: Item) -> bool {
         let line = self.line_mut(bin);
         let (full, last_class) = (line.is_full::<L>(), line.last_class::<L>());
-        let removed = if line.remove::<L, M>(machine, print) {
+        let removed = if line.remove::<L, M>(machine, item) {
             if full {
                 self.pull_back::<L, M>(machine, bin, last_class);
             }
             true
         } else {
-            full && print.class::<L>() as u32 >= last_class && self.next.remove(bin, print.entry::<L>())
+            full && item.class as u32 >= last_class && self.next.remove(bin, item.entry::<L>())
         };
         self.len -= usize::from(removed);
         removed
@@ -355,7 +377,7 @@ impl Table {
         let firsts = (from..L::CLASSES).map(|class| Entry(class << L::TAG_BITS));
         if let Some(entry) = firsts.into_iter().find_map(|first| self.next.ceiling(bin, first)) {
             self.next.remove(bin, entry);
-            self.line_mut(bin).insert::<L, M>(machine, entry.fingerprint::<L>());
+            self.line_mut(bin).insert::<L, M>(machine, entry.item::<L>());
         }
     }
 

@@ -25,22 +25,22 @@ use super::table::BroomTable;
 /// The bit that tells the halves. Above it there is room for the numbers of shards.
 pub(super) const HALF: u64 = 1 << 51;
 
-/// Where the keys of a quotient begin in a half.
+/// Where the keys of a class of a column begin in a half.
 #[inline(always)]
-pub(super) fn first<C: Columns>(half: u64, columns: C, quotient: u64) -> u64 {
-    let (class, column) = (quotient & ((1 << columns.class_bits()) - 1), quotient >> columns.class_bits());
-    half | (class * columns.count() + column) << 1
+pub(super) fn first<C: Columns>(half: u64, columns: C, (column, class): (u64, u32)) -> u64 {
+    half | (u64::from(class) * columns.count() + column) << 1
 }
 
 impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     /// Where the remote has a key.
     pub(super) fn address(&self, key: &Fingerprint) -> u64 {
-        first(self.half, self.functions.columns(), key.quotient()) | key.function & 1
+        *self.addresses(key.quotient()).start() | key.function & 1
     }
 
     /// Where it has the keys of a quotient.
     pub(super) fn addresses(&self, quotient: u64) -> RangeInclusive<u64> {
-        let first = first(self.half, self.functions.columns(), quotient);
+        let columns = self.functions.columns();
+        let first = first(self.half, columns, columns.split(quotient));
         first..=first + 1
     }
 
@@ -60,7 +60,7 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
         let columns = self.functions.columns();
         let number = (address ^ self.half) >> 1;
         let (class, column) = (number / columns.count(), number % columns.count());
-        if class >> columns.class_bits() > 0 { u64::MAX } else { column << columns.class_bits() | class }
+        if class >= columns.classes() { u64::MAX } else { columns.join(column, class as u32) }
     }
 
     /// What a key is on its side of the frontier, if this is its address; else the pair is debris.

@@ -52,6 +52,14 @@ impl Cut {
         let product = u128::from(high) * u128::from(count);
         Self { whole: (product >> 64) as u64, fraction: product as u64 }
     }
+
+    /// The other one, if that is wanted: without a branch, which could not be predicted.
+    #[inline(always)]
+    pub(super) fn or(self, other: Self, wanted: bool) -> Self {
+        let mask = u64::from(wanted).wrapping_neg();
+        let either = |one: u64, two: u64| one ^ (one ^ two) & mask;
+        Self { whole: either(self.whole, other.whole), fraction: either(self.fraction, other.fraction) }
+    }
 }
 
 /// How a hash is cut into quotient, remainder and stratum: by columns, each of which has a quotient for every class.
@@ -62,8 +70,8 @@ pub(super) trait Columns: Copy + std::fmt::Debug {
     /// How many there are.
     fn count(self) -> u64;
 
-    /// How many bits of a quotient are its class: the last ones.
-    fn class_bits(self) -> u32;
+    /// How many classes a column has.
+    fn classes(self) -> u64;
 
     /// The digits of a key's product.
     fn cut(self, high: u64) -> Cut;
@@ -74,21 +82,38 @@ pub(super) trait Columns: Copy + std::fmt::Debug {
     /// Where a key belongs.
     fn place(self, cut: Cut) -> Self::Place;
 
+    /// The column and the class of a place.
+    fn column_and_class(self, place: Self::Place) -> (u64, u32);
+
     /// The quotient of a place.
-    fn quotient(self, place: Self::Place) -> u64;
+    #[inline(always)]
+    fn quotient(self, place: Self::Place) -> u64 {
+        let (column, class) = self.column_and_class(place);
+        self.join(column, class)
+    }
 
     /// The digits behind the quotient and how many of them are worth using.
     fn fraction(self, cut: Cut) -> (u64, u32);
 
     /// How many quotients there are.
     fn quotients(self) -> u64 {
-        self.count() << self.class_bits()
+        self.count() * self.classes()
+    }
+
+    /// The column and the class of a quotient.
+    fn split(self, quotient: u64) -> (u64, u32) {
+        (quotient / self.classes(), (quotient % self.classes()) as u32)
+    }
+
+    /// The quotient of a class of a column.
+    fn join(self, column: u64, class: u32) -> u64 {
+        column * self.classes() + u64::from(class)
     }
 
     /// The turn of the keys of a quotient and a stratum.
     fn turn_of(self, stratum: u64, quotient: u64) -> u64 {
-        let (column, class) = (quotient >> self.class_bits(), quotient & ((1 << self.class_bits()) - 1));
-        turn(stratum, class, column)
+        let (column, class) = self.split(quotient);
+        turn(stratum, class.into(), column)
     }
 }
 
@@ -131,8 +156,13 @@ impl Columns for Slots {
         self.slots >> self.class_bits
     }
 
-    fn class_bits(self) -> u32 {
-        self.class_bits
+    fn classes(self) -> u64 {
+        1 << self.class_bits
+    }
+
+    #[inline(always)]
+    fn split(self, quotient: u64) -> (u64, u32) {
+        (quotient >> self.class_bits, (quotient & ((1 << self.class_bits) - 1)) as u32)
     }
 
     #[inline(always)]
@@ -151,6 +181,15 @@ impl Columns for Slots {
         Place { quotient: whole, fraction }
     }
 
+    fn join(self, column: u64, class: u32) -> u64 {
+        column << self.class_bits | u64::from(class)
+    }
+
+    #[inline(always)]
+    fn column_and_class(self, place: Place) -> (u64, u32) {
+        self.split(place.quotient)
+    }
+
     #[inline(always)]
     fn quotient(self, place: Place) -> u64 {
         place.quotient
@@ -165,19 +204,20 @@ impl Columns for Slots {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Bins {
     bins: u64,
-    class_bits: u32,
+    classes: u32,
     tag_bits: u32,
 }
 
 impl Bins {
-    /// So many bins with 2^`class_bits` classes and tags of `tag_bits`: all that a line wants but in tests, which want
-    /// many equal ones.
-    pub(super) fn new(bins: u64, class_bits: u32, tag_bits: u32) -> Self {
-        Self { bins, class_bits, tag_bits }
+    /// So many bins with so many classes and tags of `tag_bits`: all that a line wants but in tests, which want many
+    /// equal ones.
+    pub(super) fn new(bins: u64, classes: u32, tag_bits: u32) -> Self {
+        Self { bins, classes, tag_bits }
     }
 
-    /// The most bins with entries of so many bits.
-    pub(super) fn most(class_bits: u32, tag_bits: u32) -> u64 {
+    /// The most bins with so many classes and tags of so many bits.
+    pub(super) fn most(classes: u32, tag_bits: u32) -> u64 {
+        let class_bits = class_bits(classes);
         1 << (64 - UNUSED_BITS - STRATUM_BITS - class_bits - tag_bits).min(CLASS_AT - class_bits)
     }
 
@@ -186,20 +226,23 @@ impl Bins {
         self.tag_bits
     }
 
-    /// The bin and the class of a quotient.
-    pub(super) fn split(self, quotient: u64) -> (u64, u32) {
-        (quotient >> self.class_bits, (quotient & ((1 << self.class_bits) - 1)) as u32)
+    /// The place of a key of this class of a bin with this tag, and as little as there can be behind it.
+    pub(super) fn place_of(self, bin: u64, class: u32, tag: u64) -> bins::Place {
+        let digits = u128::from(class) << 64 | u128::from(tag << (64 - self.tag_bits));
+        bins::Place::new(bin, digits.div_ceil(self.classes.into()) as u64)
     }
 
-    /// The quotient of a class of a bin.
-    pub(super) fn join(self, bin: u64, class: u64) -> u64 {
-        bin << self.class_bits | class
+    /// The class, and the digits behind it.
+    #[inline(always)]
+    fn class_and_rest(self, fraction: u64) -> (u64, u64) {
+        let product = u128::from(fraction) * u128::from(self.classes);
+        ((product >> 64) as u64, product as u64)
     }
+}
 
-    /// The place of a key of this class of a bin with this tag.
-    pub(super) fn place_of(self, bin: u64, class: u64, tag: u64) -> bins::Place {
-        bins::Place::new(bin, (class << self.tag_bits | tag) << (64 - self.class_bits - self.tag_bits))
-    }
+/// The digits of one of so many classes.
+fn class_bits(classes: u32) -> u32 {
+    classes.next_power_of_two().trailing_zeros()
 }
 
 impl Columns for Bins {
@@ -209,8 +252,9 @@ impl Columns for Bins {
         self.bins
     }
 
-    fn class_bits(self) -> u32 {
-        self.class_bits
+    #[inline(always)]
+    fn classes(self) -> u64 {
+        self.classes.into()
     }
 
     #[inline(always)]
@@ -220,25 +264,29 @@ impl Columns for Bins {
 
     #[inline(always)]
     fn turn(self, Cut { whole, fraction }: Cut) -> u64 {
-        let stratum = fraction << (self.class_bits + self.tag_bits) >> (64 - STRATUM_BITS);
-        turn(stratum, fraction >> (64 - self.class_bits), whole)
+        let (class, rest) = self.class_and_rest(fraction);
+        turn(rest << self.tag_bits >> (64 - STRATUM_BITS), class, whole)
     }
 
     #[inline(always)]
     fn place(self, Cut { whole, fraction }: Cut) -> bins::Place {
+        // Tests have tags of fewer bits than lines do: nothing else of a key may be stored.
         #[cfg(test)]
-        let fraction = fraction & !(u64::MAX >> (self.class_bits + self.tag_bits));
+        let fraction = {
+            let (class, rest) = self.class_and_rest(fraction);
+            self.place_of(whole, class as u32, rest >> (64 - self.tag_bits)).to_words()[1]
+        };
         bins::Place::new(whole, fraction)
     }
 
     #[inline(always)]
-    fn quotient(self, place: bins::Place) -> u64 {
-        self.join(place.bin, place.class(self.class_bits))
+    fn column_and_class(self, place: bins::Place) -> (u64, u32) {
+        (place.bin, place.class(self.classes.into()) as u32)
     }
 
     fn fraction(self, Cut { fraction, .. }: Cut) -> (u64, u32) {
-        let bits = fraction_bits(self.bins).saturating_sub(self.class_bits);
-        (fraction << self.class_bits, bits)
+        let bits = fraction_bits(self.bins).saturating_sub(class_bits(self.classes));
+        (self.class_and_rest(fraction).1, bits)
     }
 }
 

@@ -82,9 +82,9 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// Where a key belongs, and a way to work out its address in the remote without the rest of its fingerprint.
     #[inline(always)]
     fn placed(&self, digest: Digest) -> (PlaceOn<G>, impl Fn() -> u64 + use<G, H>) {
-        let (place, half, columns) = (self.place(digest), self.local.half, self.local.functions.columns());
-        let function = self.local.functions.number_of(digest);
-        (place, move || addresses::first(half, columns, columns.quotient(place)) | function & 1)
+        let (half, columns) = (self.local.half, self.local.functions.columns());
+        let (place, function) = self.local.functions.numbered_place(digest);
+        (place, move || addresses::first(half, columns, columns.column_and_class(place)) | function & 1)
     }
 
     /// An insertion without growth.
@@ -103,22 +103,17 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
             match self.local.table.insert_fresh(place, push) {
                 Some(true) => return written.map(|()| true).map_err(AdaptiveError::Remote),
                 Some(false) => {}
-                None => return self.insert_by_pointer(key, digest, remote),
+                None => return self.insert_by_pointer(key, remote),
             }
         }
-        self.insert_anywhere(key, digest, remote)
+        self.insert_anywhere(key, remote)
     }
 
     /// [`insert_in_place`](Self::insert_in_place) where no version for the processor is compiled into it. Apart from
     /// it, or the closure there would have to lie in memory.
     #[inline(never)]
-    fn insert_by_pointer<R: Remote>(
-        &mut self,
-        key: &[u8],
-        digest: Digest,
-        remote: &mut R,
-    ) -> Outcome<bool, R> {
-        let ((place, address), mut written) = (self.placed(digest), Ok(()));
+    fn insert_by_pointer<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        let ((place, address), mut written) = (self.placed(self.digest(key)), Ok(()));
         let mut push = || {
             let address = address();
             written = remote.apply(&[Change::Insert { address, key }]);
@@ -127,27 +122,35 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         if self.local.table.insert_fresh_by_pointer(place, &mut push) {
             return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
-        self.insert_anywhere(key, digest, remote)
+        self.insert_anywhere(key, remote)
     }
 
-    /// [`insert_in_place`](Self::insert_in_place) for the keys that one look does not suffice for.
+    /// [`insert_in_place`](Self::insert_in_place) for the keys that one look does not suffice for. They are hashed once
+    /// more: so the half of the digest that others do not need is computed here alone.
     #[inline(never)]
-    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], digest: Digest, remote: &mut R) -> Outcome<bool, R> {
-        let alone = self.local.table.is_alone(self.place(digest));
-        let fingerprint = self.local.fingerprint(digest);
-        let is_met = |local: &Local<G, H>| local.table.find(&fingerprint).is_some();
-        if !alone && (is_met(&self.local) || self.local.free_length(&fingerprint) > 0) {
-            return self.insert_in_steps(key, &fingerprint, remote);
+    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+        let digest = self.digest(key);
+        let ((place, address), mut written) = (self.placed(digest), Ok(()));
+        let alone = self.local.table.is_alone(place);
+        let fingerprint = (!alone || !G::PLACES_SAY_ALL).then(|| self.local.fingerprint(digest));
+        if let Some(fingerprint) = &fingerprint {
+            let is_met = |local: &Local<G, H>| local.table.find(fingerprint).is_some();
+            if !alone && (is_met(&self.local) || self.local.free_length(fingerprint) > 0) {
+                return self.insert_in_steps(key, fingerprint, remote);
+            }
         }
         if self.len() >= self.capacity {
             return Err(self.full().into());
         }
         // Nothing stands in the way: the remote is written, not read.
-        let (address, mut written) = (self.local.address(&fingerprint), Ok(()));
-        let inserted = self.local.table.insert_bare(&fingerprint, || {
-            written = remote.apply(&[Change::Insert { address, key }]);
+        let push = || {
+            written = remote.apply(&[Change::Insert { address: address(), key }]);
             written.is_ok()
-        });
+        };
+        let inserted = match &fingerprint {
+            Some(fingerprint) => self.local.table.insert_bare(fingerprint, push),
+            None => self.local.table.insert_at(place, push),
+        };
         inserted.map_err(|NoMemory| self.local.out_of_memory())?;
         written.map(|()| true).map_err(AdaptiveError::Remote)
     }

@@ -68,13 +68,13 @@ impl BroomBins {
 
     /// No ghosts, for so many bins of this shape.
     pub(super) fn no_ghosts(bins: u64, shape: Shape) -> Result<Adaptivity, BuildError> {
-        Adaptivity::new(bins as usize, 1 << shape.class_bits)
+        Adaptivity::new(bins as usize, shape.classes)
     }
 
     /// Where a fingerprint belongs.
     fn place(&self, Baseline { quotient, remainder, .. }: Baseline) -> Place {
         let (bin, class) = self.columns.split(quotient);
-        self.columns.place_of(bin, class.into(), remainder)
+        self.columns.place_of(bin, class, remainder)
     }
 
     /// The number of a step's ghosts in its bin under a function, and the bin.
@@ -99,11 +99,11 @@ impl BroomBins {
         self.ranks(place).filter(move |&rank| self.strings.get(place.bin, rank).is_prefix_of(tail))
     }
 
-    /// Whether an item is a prefix of the key whose run ends with a full bin.
+    /// Whether an item beyond the line is a prefix of the key, where the line has none like it.
     #[cold]
     #[inline(never)]
     fn settle_beyond<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
-        Self::settled(local, digest)
+        local.table.table.contains_beyond(local.functions.place(digest)) && Self::settled(local, digest)
     }
 
     /// Whether an item is a prefix of the key, where the line has items like it whose class is flagged. Apart from its
@@ -142,7 +142,7 @@ impl BroomBins {
     /// The answer to a query of which this was found: two branches, both seldom taken, and none on the match.
     #[inline(always)]
     fn answer<H: KeyHasher>(local: &Local<Self, H>, found: Found, digest: impl FnOnce() -> Digest) -> bool {
-        if found.beyond {
+        if found.is_only_beyond() {
             return Self::settle_beyond(local, digest());
         }
         if found.is_flagged() {
@@ -212,12 +212,12 @@ impl BroomTable for BroomBins {
         }
         let Blueprint { cut: BinCut { shape, tag_bits }, load, .. } = blueprint;
         let Plan { bins, .. } = Plan::new(shape, load, capacity, 0)?;
-        let most = Bins::most(shape.class_bits, tag_bits);
+        let most = Bins::most(shape.classes, tag_bits);
         if bins > most {
             let max = (most as f64 * load * f64::from(shape.slots)) as usize;
             return Err(BuildError::CapacityTooLarge { capacity, max });
         }
-        Ok(Bins::new(bins, shape.class_bits, tag_bits))
+        Ok(Bins::new(bins, shape.classes, tag_bits))
     }
 
     fn remainders(BinCut { tag_bits, .. }: BinCut) -> Remainders {
@@ -339,8 +339,13 @@ impl BroomTable for BroomBins {
         self.table.insert_new(place, agree)
     }
 
+    const PLACES_SAY_ALL: bool = true;
+
     fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory> {
-        let place = self.place(key.baseline);
+        self.insert_at(self.place(key.baseline), agree)
+    }
+
+    fn insert_at(&mut self, place: Place, agree: impl FnOnce() -> bool) -> Result<(), NoMemory> {
         let rank = self.new_rank(place, BitString::EMPTY);
         let inserted = self.table.insert_for_now(place).map_err(|Refused| NoMemory)?;
         if agree() {
@@ -424,7 +429,7 @@ impl BroomTable for BroomBins {
     fn ghosts(&self) -> Vec<(Step, u64)> {
         let ghosts = self.ghosts.all_ghosts().map(|(bin, number, _)| {
             let (class, stratum, parity) = adaptivity::ghost_of(number);
-            (Step { stratum, quotient: self.columns.join(bin as u64, class.into()) }, parity)
+            (Step { stratum, quotient: self.columns.join(bin as u64, class) }, parity)
         });
         ghosts.collect()
     }
@@ -440,7 +445,7 @@ impl BroomTable for BroomBins {
     fn levels(&self) -> Levels {
         let (elsewhere, slots) = (self.table.items_elsewhere(), self.table.shape().slots);
         // The last class of a full line, and those behind it, may go on beyond the line.
-        let classes = 1 << self.columns.class_bits();
+        let classes = self.columns.classes();
         let lines = (0..self.table.bins()).map(|bin| self.table.entries(bin));
         let full = lines.filter(|entries| entries.len() == slots as usize);
         let last = full.filter_map(|entries| entries.last().map(|&entry| u64::from(self.table.class(entry))));

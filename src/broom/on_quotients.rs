@@ -345,6 +345,14 @@ impl BroomTable for BroomQuotients {
         self.baseline(place).is_some_and(|baseline| self.primary.insert_fresh(baseline, agree))
     }
 
+    /// Where they do not fit, they go elsewhere with all that is known of them.
+    const PLACES_SAY_ALL: bool = false;
+
+    fn insert_at(&mut self, _: Place, _: impl FnOnce() -> bool) -> Result<(), NoMemory> {
+        debug_assert!(false, "places do not say all");
+        Err(NoMemory)
+    }
+
     fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory> {
         let Room { site, .. } = self.make_room(key)?;
         if agree() {

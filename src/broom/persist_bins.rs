@@ -15,11 +15,11 @@ impl Lasting for BroomBins {
     const LOADS: std::ops::RangeInclusive<f64> = bins::LOADS;
 
     fn parameters(cut: BinCut, columns: Bins) -> [u64; 3] {
-        [columns.count(), 0, cut.shape.entry_bits().into()]
+        [columns.count(), 0, cut.shape.code()]
     }
 
-    fn cut([_, _, entry_bits]: [u64; 3]) -> Result<BinCut, FormatError> {
-        Shape::flagged(entry_bits).map(BinCut::of)
+    fn cut([_, _, code]: [u64; 3]) -> Result<BinCut, FormatError> {
+        Shape::flagged(code).map(BinCut::of)
     }
 
     fn hinted(&self) -> u64 {

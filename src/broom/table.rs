@@ -139,6 +139,12 @@ pub(super) trait BroomTable: Clone + Debug + PartialEq {
     /// [`insert_fresh`](Self::insert_fresh) where no version for the processor is compiled into its caller.
     fn insert_fresh_by_pointer(&mut self, place: PlaceOn<Self>, agree: &mut dyn FnMut() -> bool) -> bool;
 
+    /// Whether nothing is stored of a newcomer but where it belongs.
+    const PLACES_SAY_ALL: bool;
+
+    /// [`insert_bare`](Self::insert_bare), where places say all.
+    fn insert_at(&mut self, place: PlaceOn<Self>, agree: impl FnOnce() -> bool) -> Result<(), NoMemory>;
+
     /// Inserts a newcomer without adaptivity bits, whom none is a prefix of and no ghost agrees with, if `agree`, which
     /// is asked when there is memory for it, says so. Nothing changes if it does not, or panics.
     fn insert_bare(&mut self, key: &Fingerprint, agree: impl FnOnce() -> bool) -> Result<(), NoMemory>;

@@ -93,7 +93,7 @@ impl Ledger {
 
     /// How addresses are cut into lists.
     pub(super) fn homes(&self) -> Homes {
-        Homes { units: self.lists(), digits: 0 }
+        Homes { units: self.lists(), parts: 1, digits: 0 }
     }
 
     /// The number of the list that a key belongs to.

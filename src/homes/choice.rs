@@ -16,7 +16,7 @@ pub enum Table {
     /// Cache-line bins: faster, above all for insertions and batches. Every key belongs to one cache line, and what
     /// does not fit there to a small second level.
     ///
-    /// At ε = 1/256 and load 0.95 a key takes 11.8 bits before repairs, instead of 11.7; rates above 1/160 cost as much
+    /// At ε = 1/256 and load 0.95 a key takes 11.5 bits before repairs, instead of 11.7; rates above 1/120 cost as much
     /// as that one. Repairs take nothing until a bin has its first, and always lie beside the bins then: there is no
     /// [`Overflow::Reset`](crate::Overflow::Reset) on bins. Rates go down to 2^-16.
     Bins,

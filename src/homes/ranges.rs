@@ -1,11 +1,11 @@
 //! Homes: which range of addresses the keys have that a table cannot tell apart by their places.
 //!
 //! The upper half of a digest times the number of *units* of a table (its slots or bins) is a fixed-point number. Its
-//! integer part is the unit; with some digits behind it, it is the *home*. So homes, units and addresses ascend
+//! integer part is the unit; with some digits behind it, the first of them in any base, it is the *home*. So homes, units and addresses ascend
 //! together, and the keys of a home are those whose address lies in one range, whatever the size of the table:
 //!
 //! ```text
-//! home h of M = units · 2^digits     ⌈h · 2^64 / M⌉ ..= ⌈(h + 1) · 2^64 / M⌉ − 1
+//! home h of M = units · parts · 2^digits     ⌈h · 2^64 / M⌉ ..= ⌈(h + 1) · 2^64 / M⌉ − 1
 //! ```
 
 use std::ops::RangeInclusive;
@@ -15,7 +15,9 @@ use std::ops::RangeInclusive;
 pub(crate) struct Homes {
     /// How many slots or bins there are.
     pub(crate) units: u64,
-    /// The digits of a home behind its unit. All homes together are 2^64 at most.
+    /// The base of the first digit behind a unit; 1 if there is none but the binary ones.
+    pub(crate) parts: u64,
+    /// The binary digits of a home behind that. All homes together are 2^64 at most.
     pub(crate) digits: u32,
 }
 
@@ -23,13 +25,13 @@ impl Homes {
     /// The home of an address.
     #[inline]
     pub(crate) fn of(self, address: u64) -> u64 {
-        ((u128::from(address) * u128::from(self.units)) >> (64 - self.digits)) as u64
+        ((u128::from(address) * self.whole()) >> (64 - self.digits)) as u64
     }
 
     /// The unit of a home.
     #[inline]
     pub(crate) fn unit(self, home: u64) -> u64 {
-        if self.digits < 64 { home >> self.digits } else { 0 }
+        if self.digits < 64 { (home >> self.digits) / self.parts } else { 0 }
     }
 
     /// The addresses of a home.
@@ -39,19 +41,25 @@ impl Homes {
 
     /// The addresses of some neighbouring units.
     pub(crate) fn of_units(self, units: RangeInclusive<u64>) -> RangeInclusive<u64> {
-        let units_alone = Self { digits: 0, ..self };
+        let units_alone = Self { parts: 1, digits: 0, ..self };
         units_alone.first((*units.start()).into())..=units_alone.last((*units.end()).into(), 0)
+    }
+
+    /// Units times parts.
+    #[inline]
+    fn whole(self) -> u128 {
+        u128::from(self.units) * u128::from(self.parts)
     }
 
     /// The first address of a home.
     fn first(self, home: u128) -> u64 {
-        (home << 64).div_ceil(u128::from(self.units) << self.digits) as u64
+        (home << 64).div_ceil(self.whole() << self.digits) as u64
     }
 
     /// The last address of a home: the one before the next home, or the last of all.
     fn last(self, home: u128, digits: u32) -> u64 {
         let next = home + 1;
-        if next == u128::from(self.units) << digits { u64::MAX } else { self.first(next) - 1 }
+        if next == self.whole() << digits { u64::MAX } else { self.first(next) - 1 }
     }
 }
 
@@ -65,12 +73,12 @@ mod tests {
     fn ranges_have_exactly_the_addresses_of_their_homes() {
         let mut random = Random::new(1);
         let units = [1, 2, 3, 5, 1_000, 1 << 20, (1 << 20) + 1, (1 << 40) - 1, 1 << 40];
-        for (units, digits) in
-            units.into_iter().flat_map(|units| [0, 1, 8, 22, 24].map(|digits| (units, digits)))
+        let parts = [(1, 0), (1, 1), (1, 8), (1, 22), (1, 24), (50, 8), (41, 10), (25, 8)];
+        for (units, (parts, digits)) in units.into_iter().flat_map(|units| parts.map(|parts| (units, parts)))
         {
-            let homes = Homes { units, digits };
+            let homes = Homes { units, parts, digits };
             let last = homes.of(u64::MAX);
-            assert_eq!(u128::from(last) + 1, u128::from(units) << digits);
+            assert_eq!(u128::from(last) + 1, u128::from(units * parts) << digits);
             let some = [0, 1, last / 2, last].into_iter().chain((0..500).map(|_| homes.of(random.next())));
             for home in some.filter(|&home| home <= last) {
                 let (start, end) = homes.addresses(home).into_inner();
@@ -81,7 +89,7 @@ mod tests {
                 let unit = homes.unit(home);
                 let of_unit = homes.of_units(unit..=unit);
                 assert!(*of_unit.start() <= start && end <= *of_unit.end());
-                let alone = Homes { units, digits: 0 };
+                let alone = Homes { units, parts: 1, digits: 0 };
                 assert_eq!((alone.of(*of_unit.start()), alone.of(*of_unit.end())), (unit, unit));
             }
         }

@@ -58,7 +58,7 @@ impl<S: Scheme, H: KeyHasher> Homed for Core<S, H> {
 
     fn homes(&self) -> Homes {
         let digits = if S::MOVES_REMAINDER { 0 } else { self.table.remainder_bits() };
-        Homes { units: self.table.slots(), digits }
+        Homes { units: self.table.slots(), parts: 1, digits }
     }
 
     fn contains_digest(&self, digest: Digest) -> bool {

@@ -10,7 +10,7 @@ use besom::format::{Persist, ReadOptions, WriteOptions};
 use besom::quotient::QuotientFilter;
 use besom::{Filter, KeyHasher, Sharded, SipHash, TelescopingFilter, Xxh3};
 
-use super::subjects::{State, Subject};
+use super::subjects::{Bins, BroomOnBins, ExtensionOnBins, State, Subject};
 use crate::for_every_subject;
 
 fn path_of<S: Subject>() -> PathBuf {
@@ -87,6 +87,32 @@ fn shards_by_the_lower_half_are_read_for_ever() {
     sharded_by_the_lower_half::<QuotientFilter<SipHash>>("sharded-quotient-siphash.besom");
     sharded_by_the_lower_half::<TelescopingFilter<Xxh3>>("sharded-telescoping.besom");
     sharded_by_the_lower_half::<TelescopingFilter<SipHash>>("sharded-telescoping-siphash.besom");
+}
+
+/// What was written when all classes of bins were powers of two.
+fn bins_of_old<S: Subject>(name: &str) {
+    let hash = if <S::Filter as besom::Filter>::Hasher::KIND == Xxh3::KIND { "" } else { "-siphash" };
+    let path = path_of::<S>().with_file_name(format!("{name}{hash}.besom"));
+    let (filter, header) = S::Filter::load(&path, &ReadOptions::new()).unwrap();
+    filter.verify().unwrap();
+    let states = S::states(100, 7).into_iter();
+    let keys = states.map(|state| state.keys).rfind(|keys| keys.len() == filter.len()).unwrap();
+    assert!(keys.iter().all(|key| filter.contains(key)), "{name}");
+    let options = WriteOptions::new().generation(header.generation);
+    assert!(
+        filter.to_bytes(&options).unwrap() == fs::read(&path).unwrap(),
+        "{name} is written otherwise now"
+    );
+}
+
+#[test]
+fn bins_with_powers_of_two_of_classes_are_read_for_ever() {
+    bins_of_old::<Bins<Xxh3>>("bins");
+    bins_of_old::<Bins<SipHash>>("bins");
+    bins_of_old::<ExtensionOnBins<Xxh3>>("extension-bins");
+    bins_of_old::<ExtensionOnBins<SipHash>>("extension-bins");
+    bins_of_old::<BroomOnBins<Xxh3>>("broom-bins");
+    bins_of_old::<BroomOnBins<SipHash>>("broom-bins");
 }
 
 fn write_if_missing<S: Subject>() {

@@ -31,7 +31,7 @@ pub(crate) trait Subject {
     /// What its fixtures are called, if not by their kind.
     const NAME: Option<&str> = None;
 
-    /// Filters of this capacity in every state that their operations lead to; the last one has most in it.
+    /// Filters of this capacity in every state that their operations lead to; the last one has much in it.
     fn states(capacity: usize, seed: u64) -> Vec<State<Self::Filter>>;
 
     /// Changes the filter in a way that shows; `None` if it cannot be changed without more.
@@ -177,8 +177,8 @@ fn doubled<F: Adaptive + Growable + Clone>(
     (states, remote)
 }
 
-subject!(Bins, BinFilter, |capacity, seed| {
-    let rate = [1.0 / 256.0, 0.02, 1e-4][seed as usize % 3];
+subject!(Bins = "bins-dense", BinFilter, |capacity, seed| {
+    let rate = [1.0 / 256.0, 0.01, 1e-4][seed as usize % 3];
     let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
     let builder = BinFilter::builder().seed(seed).false_positive_rate(rate).max_load(load);
     let builder = builder.hasher::<H>().capacity(capacity);
@@ -188,7 +188,7 @@ subject!(Bins, BinFilter, |capacity, seed| {
     if let Ok(mut filter) = grown {
         let keys: Vec<u64> = (0..2 * capacity as u64).collect();
         keys.iter().for_each(|key| assert!(filter.insert(key).is_ok()));
-        states.push(State { filter, keys });
+        states.insert(0, State { filter, keys });
     }
     states
 });
@@ -241,7 +241,7 @@ adaptive_subject!(Extension, ExtensionFilter, |capacity, seed| {
     doubled(adapted(filter, 20 * capacity as u64)).0
 });
 
-adaptive_subject!(ExtensionOnBins("extension-bins"), ExtensionFilter, |capacity, seed| {
+adaptive_subject!(ExtensionOnBins("extension-bins-dense"), ExtensionFilter, |capacity, seed| {
     let rate = [1.0 / 256.0, 0.02, 1e-3][seed as usize % 3];
     let load = [0.90, 0.99, 0.95][seed as usize / 3 % 3];
     let builder = ExtensionFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed);
@@ -307,7 +307,7 @@ adaptive_subject!(Broom, BroomFilter, |capacity, seed| {
     rehashed(doubled(adapted(filter, 20 * capacity as u64)))
 });
 
-adaptive_subject!(BroomOnBins("broom-bins"), BroomFilter, |capacity, seed| {
+adaptive_subject!(BroomOnBins("broom-bins-dense"), BroomFilter, |capacity, seed| {
     // Bins that overflow; budgets that are kept and that are used up.
     let (rate, budget, load) =
         [(1e-3, 0.5, 0.90), (1.0 / 64.0, 4.0, 0.99), (0.005, 0.0, 0.95)][seed as usize % 3];

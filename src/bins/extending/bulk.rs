@@ -15,7 +15,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         R: Remote,
     {
         clear_remote(remote)?;
-        let units = self.table.bins() << self.table.shape().class_bits;
+        let units = self.table.bins() * u64::from(self.table.shape().classes);
         let (gather, hasher) = (Gather::new(keys, units), &self.hasher);
         let item = |number| gather.item(hasher, number);
         let settle = |items: &mut Vec<_>| gather.settle(items);

@@ -13,8 +13,8 @@ use super::grow::FillingBins;
 impl<H: KeyHasher> ExtendingBins<H> {
     /// The bin of a home, and the class and tag of its items.
     pub(super) fn item_of(&self, home: u64) -> (u64, Entry) {
-        let bits = self.table.shape().entry_bits();
-        (home >> bits, Entry((home & ((1 << bits) - 1)) as u32))
+        let entries = self.table.shape().entries();
+        (home / entries, Entry((home % entries) as u32))
     }
 }
 
@@ -41,7 +41,8 @@ impl<H: KeyHasher> Homed for ExtendingBins<H> {
     }
 
     fn homes(&self) -> Homes {
-        Homes { units: self.table.bins(), digits: self.table.shape().entry_bits() }
+        let shape = self.table.shape();
+        Homes { units: self.table.bins(), parts: shape.classes.into(), digits: shape.tag_bits() }
     }
 
     fn contains_digest(&self, digest: Digest) -> bool {
@@ -60,8 +61,8 @@ impl<H: KeyHasher> Homed for ExtendingBins<H> {
     }
 
     fn items_of_unit(&self, bin: u64, items: &mut Vec<(u64, Extension)>) {
-        let (entries, bits) = (self.table.items_of(bin), self.table.shape().entry_bits());
-        let homes = entries.iter().map(|entry| bin << bits | u64::from(entry.0));
+        let (entries, first) = (self.table.items_of(bin), bin * self.table.shape().entries());
+        let homes = entries.iter().map(|entry| first + u64::from(entry.0));
         if self.table.has_flags(bin) {
             items.extend(homes.zip(self.load(bin, &entries)));
         } else {

@@ -35,8 +35,7 @@ use crate::hash_string::HashString;
 use crate::quotient::fraction_bits;
 use crate::{
     AdaptiveError, BuildError, Digest, FilterStats, InvariantError, Key, KeyHasher, Remote, Seed,
-    error::ensure,
-    filter::{clear_remote, collision_rate},
+    error::ensure, filter::clear_remote,
 };
 
 use super::ahead::{Ahead, Doubts};
@@ -139,7 +138,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     /// the instructions.
     #[inline(always)]
     fn answer(&self, found: Found, digest: impl FnOnce() -> Digest) -> bool {
-        if found.beyond {
+        if found.is_only_beyond() {
             return self.settle_beyond(digest());
         }
         if found.is_flagged() {
@@ -167,14 +166,15 @@ impl<H: KeyHasher> ExtendingBins<H> {
         }
     }
 
-    /// Whether an item accepts the key whose run ends with a full bin.
+    /// Whether an item beyond the line accepts the key, where the line has none like it.
     #[cold]
     #[inline(never)]
     fn settle_beyond(&self, digest: Digest) -> bool {
+        let place = self.table.place(digest);
         if self.values.adapted() == 0 {
-            return self.table.contains(self.table.place(digest));
+            return self.table.contains_beyond(place);
         }
-        self.settle(digest)
+        self.accepts_beyond(place, &self.string(digest))
     }
 
     /// Whether an item accepts the key, where the line alone does not say. Apart from its caller, which shall need few
@@ -239,7 +239,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
     }
 
     pub(crate) fn false_positive_rate(&self) -> f64 {
-        collision_rate(self.capacity, self.table.bins(), self.table.shape().entry_bits())
+        self.table.collision_rate(self.capacity)
     }
 
     pub(crate) fn stats(&self) -> FilterStats {
@@ -303,7 +303,7 @@ fn classes_with_values(items: &Items, values: &[Extension], class: impl Fn(Entry
 #[inline]
 fn string<H: KeyHasher>(hasher: &H, digest: Digest, bins: u64, shape: Shape) -> HashString<'_, H> {
     // The product as in `Table::place`, without the digits of class and tag.
-    let fraction = digest.hi.wrapping_mul(bins) << shape.entry_bits();
+    let fraction = digest.hi.wrapping_mul(bins).wrapping_mul(shape.classes.into()) << shape.tag_bits();
     HashString::new(hasher, digest, fraction, fraction_bits(bins) - shape.entry_bits())
 }
 

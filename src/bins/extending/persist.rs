@@ -1,7 +1,7 @@
 //! Extension filters on bins in files.
 //!
 //! ```text
-//! parameters  bins, slots of a bin, bits of class and tag, growable
+//! parameters  bins, slots of a bin, bits of class and tag (or how many of them), growable
 //! section     repairs made
 //! sections    the bins, as for the plain filter, with their flags
 //! sections    the side store of the extensions: words, and these words
@@ -20,20 +20,15 @@ use super::ExtendingBins;
 impl<H: KeyHasher> ExtendingBins<H> {
     pub(crate) fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let shape = self.table.shape();
-        encoder.parameters(&[
-            self.table.bins(),
-            shape.slots.into(),
-            shape.entry_bits().into(),
-            self.growable.into(),
-        ]);
+        encoder.parameters(&[self.table.bins(), shape.slots.into(), shape.code(), self.growable.into()]);
         encoder.words(&[self.adaptations])?;
         self.table.encode(encoder)?;
         self.values.encode(self.table.bins(), encoder)
     }
 
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
-        let [bins, slots, entry_bits, growable] = decoder.parameters()?;
-        let shape = shape(slots, entry_bits)?;
+        let [bins, slots, code, growable] = decoder.parameters()?;
+        let shape = shape(slots, code)?;
         if shape.spare == 0 {
             return Err(unsound(format!("lines of {slots} slots, which have no room for flags")));
         }

@@ -11,18 +11,18 @@ use super::grow::FillingBins;
 impl<H: KeyHasher> ExtendingBins<H> {
     /// All items by their fingerprints, bin, class and tag, with their extensions.
     pub(crate) fn runs(&self) -> Runs {
-        let bits = self.table.shape().entry_bits();
+        let entries = self.table.shape().entries();
         let mut items = Vec::with_capacity(self.table.len);
         for bin in 0..self.table.bins() {
             let of_bin = self.table.items_of(bin);
             let values = self.values.load(bin, of_bin.len());
             items.extend(of_bin.iter().zip(values).map(|(Entry(entry), value)| RunItem {
-                place: bin << bits | u64::from(entry),
+                place: bin * entries + u64::from(entry),
                 rest: 0,
                 value: Extensions::number(value),
             }));
         }
-        Runs { bound: self.table.bins() << bits, bits: 0, counters: vec![self.adaptations], items }
+        Runs { bound: self.table.bins() * entries, bits: 0, counters: vec![self.adaptations], items }
     }
 
     /// The filter with these items in its bins.
@@ -31,13 +31,13 @@ impl<H: KeyHasher> ExtendingBins<H> {
         if runs.items.len() > self.capacity {
             return None;
         }
-        let (bits, mask) = (self.table.shape().entry_bits(), (1 << self.table.shape().entry_bits()) - 1);
+        let entries = self.table.shape().entries();
         let mut filling = FillingBins::new(self.table.bins(), self.table.shape(), self.capacity).ok()?;
-        for of_bin in runs.items.chunk_by(|one, other| one.place >> bits == other.place >> bits) {
+        for of_bin in runs.items.chunk_by(|one, other| one.place / entries == other.place / entries) {
             let items = of_bin
                 .iter()
-                .map(|item| Some((Entry((item.place & mask) as u32), Extensions::letter(item.value)?)));
-            filling.fill(of_bin[0].place >> bits, items.collect::<Option<_>>()?)?;
+                .map(|item| Some((Entry((item.place % entries) as u32), Extensions::letter(item.value)?)));
+            filling.fill(of_bin[0].place / entries, items.collect::<Option<_>>()?)?;
         }
         let (table, values) = filling.into_parts();
         Some(Self { table, values, adaptations, hasher: self.hasher.clone(), ..*self })

@@ -27,9 +27,21 @@ impl<H: KeyHasher> ExtendingBins<H> {
             match self.table.insert_new_inlined(place, push) {
                 Some(true) => return written.map(|()| true).map_err(AdaptiveError::Remote),
                 Some(false) => {}
-                None => return self.insert_by_pointer(place, digest, key, remote),
+                None => return self.insert_by_pointer(place, digest.hi, key, remote),
             }
         }
+        self.insert_again(key, remote)
+    }
+
+    /// [`insert`](Self::insert) where one look at the line does not suffice. The key is hashed once more: so the half
+    /// of its digest that others do not need is computed here alone.
+    #[inline(never)]
+    fn insert_again<R: Remote>(
+        &mut self,
+        key: &[u8],
+        remote: &mut R,
+    ) -> Result<bool, AdaptiveError<R::Error>> {
+        let digest = self.hasher.digest(key);
         insert_anywhere(self, digest, key, remote)
     }
 
@@ -39,19 +51,19 @@ impl<H: KeyHasher> ExtendingBins<H> {
     fn insert_by_pointer<R: Remote>(
         &mut self,
         place: Place,
-        digest: Digest,
+        address: u64,
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let mut written = Ok(());
         let mut push = || {
-            written = remote.apply(&[Change::Insert { address: digest.hi, key }]);
+            written = remote.apply(&[Change::Insert { address, key }]);
             written.is_ok()
         };
         if self.table.insert_new(place, &mut push) {
             return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
-        insert_anywhere(self, digest, key, remote)
+        self.insert_again(key, remote)
     }
 
     pub(crate) fn insert_new<R: Remote>(

@@ -12,7 +12,7 @@ use std::arch::x86_64::{__m128i, _mm_cmpeq_epi8, _mm_load_si128, _mm_movemask_ep
 
 use crate::bits::{Isa, low_mask};
 
-use super::super::layout::{CentiCut, DefaultCut, MilliCut, Shape};
+use super::super::layout::{CentiCut, DefaultCut, FlaggedCentiCut, FlaggedCut, Layout, MilliCut, Shape};
 use super::super::line::{Line, Run};
 use super::x86::{self, numbered};
 use super::{Machine, Search};
@@ -66,8 +66,8 @@ impl Search for InlinedBmi2 {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
-        x86::run(occupied, class, |bits| self.count(bits), |bit| self.deposit(bit, borders))
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
+        x86::run::<L>(last, class, |bits| self.count(bits), |bit| self.deposit(bit, borders))
     }
 
     #[inline(always)]
@@ -96,8 +96,8 @@ impl Search for InlinedAvx512 {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
-        self.0.run(occupied, borders, class)
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
+        self.0.run::<L>(last, borders, class)
     }
 
     #[inline(always)]
@@ -188,28 +188,45 @@ impl Machine for InlinedAvx512 {
 pub(in super::super) enum Inlined {
     /// Queries and insertions of the default layout.
     Default(InlinedAvx512),
+    /// Those of the default layout with flags.
+    Flagged(InlinedAvx512),
     /// Those of the layout for a rate of 1/100.
     Centi(InlinedAvx512),
+    /// Those of the layout for that rate with flags.
+    FlaggedCenti(InlinedAvx512),
     /// Those of the layout for a rate of 1/1000.
     Milli(InlinedAvx512),
     /// Queries of the default layout.
     DefaultBmi2(InlinedBmi2),
+    /// Queries of the default layout with flags.
+    FlaggedBmi2(InlinedBmi2),
 }
 
 impl Inlined {
     /// The one for a layout and an instruction set, which must be at most what the processor has.
     pub(in super::super) fn choose(isa: Isa, shape: Shape) -> Option<Self> {
-        let (default, centi, milli) =
-            (Shape::of::<DefaultCut>(), Shape::of::<CentiCut>(), Shape::of::<MilliCut>());
+        let avx512 = [
+            (Shape::of::<DefaultCut>(), Self::Default as fn(_) -> _),
+            (Shape::of::<FlaggedCut>(), Self::Flagged),
+            (Shape::of::<CentiCut>(), Self::Centi),
+            (Shape::of::<FlaggedCentiCut>(), Self::FlaggedCenti),
+            (Shape::of::<MilliCut>(), Self::Milli),
+        ];
+        let bmi2 = [
+            (Shape::of::<DefaultCut>(), Self::DefaultBmi2 as fn(_) -> _),
+            (Shape::of::<FlaggedCut>(), Self::FlaggedBmi2),
+        ];
         match isa {
-            // SAFETY: the processor has AVX-512, and what it includes.
-            Isa::Avx512 if shape == default => Some(Self::Default(unsafe { InlinedAvx512::new() })),
-            // SAFETY: as above.
-            Isa::Avx512 if shape == centi => Some(Self::Centi(unsafe { InlinedAvx512::new() })),
-            // SAFETY: as above.
-            Isa::Avx512 if shape == milli => Some(Self::Milli(unsafe { InlinedAvx512::new() })),
-            // SAFETY: the processor has AVX2 and, with it, BMI2.
-            Isa::Avx2 if shape == default => Some(Self::DefaultBmi2(unsafe { InlinedBmi2::new() })),
+            Isa::Avx512 => {
+                let found = avx512.into_iter().find(|(cut, _)| *cut == shape);
+                // SAFETY: the processor has AVX-512, and what it includes.
+                found.map(|(_, inlined)| inlined(unsafe { InlinedAvx512::new() }))
+            }
+            Isa::Avx2 => {
+                let found = bmi2.into_iter().find(|(cut, _)| *cut == shape);
+                // SAFETY: the processor has AVX2 and, with it, BMI2.
+                found.map(|(_, inlined)| inlined(unsafe { InlinedBmi2::new() }))
+            }
             _ => None,
         }
     }

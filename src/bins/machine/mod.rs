@@ -15,6 +15,7 @@ pub(super) mod x86;
 
 pub(super) use portable::Portable;
 
+use super::layout::Layout;
 use super::line::{Line, Run};
 
 /// What a query needs that has instructions of its own on some processors.
@@ -32,9 +33,10 @@ pub(super) trait Search: Copy {
         bits.count_ones()
     }
 
-    /// The run of a class: it begins at the border that as many are below as there are occupied classes before it, and
-    /// ends there too if it is not occupied, else at the next one. What lies above the borders does not matter.
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run;
+    /// The run of a class, by the last word of a line, whose upper bits say which classes are occupied: it begins at
+    /// the border that as many are below as there are occupied classes before it, and ends there too if it is not
+    /// occupied, else at the next one. What lies above the borders or below the classes does not matter.
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run;
 
     /// Which slots of a run have this byte, if those of all slots begin with this one of the line.
     fn equal(self, line: &Line, first: u32, byte: u8, run: Run) -> u64;

@@ -10,6 +10,7 @@ use std::arch::aarch64::{
 
 use crate::bits::neon::byte_counts;
 
+use super::super::layout::Layout;
 use super::super::line::{Line, Run};
 use super::portable::{self, Portable};
 use super::{Machine, Search, window};
@@ -34,8 +35,8 @@ impl Search for Neon {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
-        portable::run(occupied, borders, byte_counts(borders), class)
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
+        portable::run(last >> (64 - L::CLASSES), borders, byte_counts(borders), class)
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use crate::bits::low_mask;
 use crate::bits::word::{byte_counts, find_by_counts};
 
+use super::super::layout::Layout;
 use super::super::line::{Line, Run};
 use super::{Machine, Search, window};
 
@@ -40,8 +41,8 @@ impl Search for Portable {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
-        run(occupied, borders, byte_counts(borders), class)
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
+        run(last >> (64 - L::CLASSES), borders, byte_counts(borders), class)
     }
 
     #[inline(always)]

@@ -11,25 +11,12 @@ use std::arch::x86_64::{
     _pdep_u64,
 };
 
-use crate::bits::low_mask;
-
+use super::super::layout::Layout;
 use super::super::line::{Line, Run};
 use super::inlined::InlinedAvx512;
 use super::{Machine, Search};
 
-/// At [c] the bits below bit c. Loading one is cheaper than shifting: deposits, multiplications and shifts by a
-/// variable compete for the same ports.
-static BELOW: [u64; 65] = {
-    let mut below = [0; 65];
-    let mut bit = 0;
-    while bit <= 64 {
-        below[bit] = low_mask(bit as u32);
-        bit += 1;
-    }
-    below
-};
-
-/// At [k] the bit k. There are at most 64 runs, but the rank that finds nothing must have a place too.
+/// At [k] the bit k, for the same reason as [`BELOW`](Layout::BELOW). There are at most 64 runs, but the rank that finds nothing must have a place too.
 static POWER: [u64; 65] = {
     let mut power = [0; 65];
     let mut bit = 0;
@@ -43,15 +30,15 @@ static POWER: [u64; 65] = {
 /// The run of a class, with a machine's way to count bits and to deposit a bit at the border that its number says: two
 /// ranks and two deposits, no branch.
 #[inline(always)]
-pub(super) fn run(
-    occupied: u64,
+pub(super) fn run<L: Layout>(
+    last: u64,
     class: usize,
     count: impl Fn(u64) -> u32,
     deposit: impl Fn(u64) -> u64,
 ) -> Run {
     let class = class & 63;
-    let before = count(occupied & BELOW[class]);
-    let with = count(occupied & BELOW[class + 1]);
+    let before = count(last & L::BELOW[class]);
+    let with = count(last & L::BELOW[class + 1]);
     Run { first: deposit(POWER[before as usize]), last: deposit(POWER[with as usize]) }
 }
 
@@ -71,9 +58,9 @@ impl Search for Avx512 {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
         // SAFETY: `self` proves AVX-512 and, with it, BMI2.
-        run(occupied, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
+        run::<L>(last, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
     }
 
     #[inline(always)]
@@ -195,9 +182,9 @@ impl Search for Avx2 {
     }
 
     #[inline(always)]
-    fn run(self, occupied: u64, borders: u64, class: usize) -> Run {
+    fn run<L: Layout>(self, last: u64, borders: u64, class: usize) -> Run {
         // SAFETY: `self` proves AVX2 and, with it, BMI2.
-        run(occupied, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
+        run::<L>(last, class, u64::count_ones, |bit| unsafe { _pdep_u64(bit, borders) })
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::ahead::Doubts;
-use super::super::layout::{CUTS, DefaultCut, Shape};
+use super::super::layout::{CUTS, DefaultCut, FlaggedCut, Shape};
 use super::super::line::{Entry, Fingerprint};
 use super::super::next::{Next, Refused, fault};
 use super::super::table::{Place, Table};
@@ -44,16 +44,16 @@ pub(super) fn table(bins: u64, shape: Shape, keys: usize) -> Table {
 
 /// The digits of an item, with noise behind them.
 pub(super) fn print_of(shape: Shape, entry: Entry, noise: u64) -> Fingerprint {
-    let behind = 64 - shape.entry_bits();
-    Fingerprint(u64::from(entry.0) << behind | noise & low_mask(behind))
+    let first = |entry: u32| (u128::from(entry) << 64).div_ceil(shape.entries().into());
+    let (first, next) = (first(entry.0), first(entry.0 + 1));
+    Fingerprint((first + u128::from(noise) % (next - first)) as u64)
 }
 
 /// An item: of few different ones half of the time, so that runs are long and equal items common.
 pub(super) fn any_entry(shape: Shape, random: &mut Random) -> Entry {
-    let bits = shape.entry_bits();
-    let entry = random.next() & low_mask(bits);
-    let corner = ((1 << shape.tag_bits()) * 3) | (random.below(4) << (bits - 3)) | 5;
-    Entry(if random.one_in(3) { corner & low_mask(bits) } else { entry } as u32)
+    let entry = random.below(shape.entries());
+    let corner = ((1 << shape.tag_bits()) * 3) | (random.below(4) << (shape.entry_bits() - 3)) | 5;
+    Entry(if random.one_in(3) { corner % shape.entries() } else { entry } as u32)
 }
 
 fn check(table: &Table, model: &Model) {
@@ -190,11 +190,12 @@ fn doubling_moves_the_first_digit_into_the_bin() {
 #[test]
 fn spare_bits_of_a_line_belong_to_others() {
     for isa in Isa::available() {
-        let shape = Shape::of::<DefaultCut>();
-        let mut table = table(1, shape, 49).with_isa(isa);
+        let shape = Shape::of::<FlaggedCut>();
+        let mut table = table(1, shape, 50).with_isa(isa);
         let mut random = Random::new(11);
-        // The six bits between the borders and the occupied bits.
-        table.lines_mut()[0].0[55] |= 0b1010_1000;
+        // Five of the eleven bits between the borders, which end with bit 451, and the classes, which begin with 462.
+        table.lines_mut()[0].0[56] |= 0b1010_1000;
+        table.lines_mut()[0].0[57] |= 0b0010_0001;
         for _ in 0..500 {
             let print = print_of(shape, any_entry(shape, &mut random), random.next());
             if random.one_in(2) {
@@ -202,7 +203,8 @@ fn spare_bits_of_a_line_belong_to_others() {
             } else {
                 table.remove(Place { bin: 0, print });
             }
-            assert_eq!(table.lines()[0].0[55] & 0b1111_1100, 0b1010_1000);
+            let bytes = &table.lines()[0].0[56..58];
+            assert_eq!([bytes[0] & 0b1111_1000, bytes[1] & 0b0011_1111], [0b1010_1000, 0b0010_0001]);
         }
         table.verify().unwrap();
     }

@@ -81,7 +81,7 @@ impl Tested for BroomBins {
         Blueprint { budget: DEFAULT_BUDGET, ..bins(6, 0.9) }
     }
 
-    const RATE: f64 = 0.9 * 49.0 / 64.0 / 64.0;
+    const RATE: f64 = 0.9 / 64.0;
 
     fn parts(&self) -> [(&'static str, usize); 3] {
         let (strings, ghosts) = (self.strings.memory_bits(), self.ghosts.memory_bits());
@@ -89,10 +89,10 @@ impl Tested for BroomBins {
     }
 }
 
-/// Bins of 64 classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit.
+/// Bins of 50 slots and classes with tags of so many bits, so that many are equal. The frontier moves with every adaptivity bit.
 /// With a load beyond 1, many keys lie beyond their lines.
 fn bins(tag_bits: u32, load: f64) -> Blueprint<BinCut> {
-    let shape = Shape::flagged(14).unwrap();
+    let shape = Shape::flagged(50 << 8).unwrap();
     Blueprint { cut: BinCut { shape, tag_bits }, load, budget: 0.0 }
 }
 

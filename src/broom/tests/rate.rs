@@ -13,7 +13,7 @@ use crate::{Adaptive, BroomFilter, Filter, MemoryRemote, Xxh3};
 
 /// What the tests promise of filters with remainders, or tags, of 8 bits at load 0.9.
 const QUOTIENT_RATE: f64 = 0.9 / 256.0;
-const BIN_RATE: f64 = 0.9 * 49.0 / 64.0 / 256.0;
+const BIN_RATE: f64 = 0.9 / 256.0;
 
 /// A filter that is filled with the frontier at this fraction of a phase, and then taken half a phase further.
 fn filled<G: BroomTable>(

@@ -220,14 +220,18 @@ fn stray_keys<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
 fn late_insertions<G: Tested>((mut filter, mut remote): (Core<G, Xxh3>, Recording)) {
     let before = filter.clone();
     for key in KEYS..KEYS + 10 {
-        remote.touched.clear();
-        remote.remote.faults.light_fuse(0, Fault::FailAfter);
-        // A collision reads first; the second access is the group then.
-        while filter.insert(&key, &mut remote).is_ok() {
-            assert!(filter.remove(&key, &mut remote).unwrap());
-            remote.remote.faults.light_fuse(1, Fault::FailAfter);
+        // A collision reads before it writes; the group is a later access then.
+        for accesses in 0.. {
+            remote.touched.clear();
+            remote.remote.faults.light_fuse(accesses, Fault::FailAfter);
+            let inserted = filter.insert(&key, &mut remote);
+            remote.remote.faults.put_out();
+            if inserted.is_ok() {
+                assert!(filter.remove(&key, &mut remote).unwrap());
+            } else if !remote.touched.is_empty() {
+                break;
+            }
         }
-        remote.remote.faults.put_out();
         let touched = std::mem::take(&mut remote.touched);
         assert!(settle(&mut filter, &touched, Authority::Partial, &mut remote));
         check(&filter, &mut remote, 0..KEYS);

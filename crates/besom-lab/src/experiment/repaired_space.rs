@@ -24,14 +24,12 @@ const LOAD: f64 = 0.95;
 const LIMITS: [(Kind, f64); 3] = [(Kind::Telescoping, 20.0), (Kind::Extension, 24.0), (Kind::OnBins, 26.0)];
 const KINDS: [Kind; 3] = [Kind::Telescoping, Kind::Extension, Kind::OnBins];
 
-/// How lines are cut that meet the rate of remainders of this many bits: slots of a bin, and planes of a tag.
-const LINES: [(u32, [u32; 2]); 4] = [(4, [53, 0]), (8, [49, 0]), (12, [34, 4]), (16, [27, 7])];
+/// How lines are cut that meet the rate of remainders of this many bits: slots of a bin, classes, bits of a tag.
+const LINES: [(u32, [u32; 3]); 4] =
+    [(4, [53, 24, 8]), (8, [50, 50, 8]), (12, [34, 64, 12]), (16, [27, 64, 15])];
 
-/// The digest's lower half begins with a byte for the class and one for the tag.
-const LOWER: u32 = 16;
-
-fn line(remainder: u32) -> [u32; 2] {
-    LINES.iter().find(|(other, _)| *other == remainder).map_or([49, 0], |(_, line)| *line)
+fn line(remainder: u32) -> [u32; 3] {
+    LINES.iter().find(|(other, _)| *other == remainder).map_or([50, 50, 8], |(_, line)| *line)
 }
 
 fn log2_slots(setting: &Setting) -> u32 {
@@ -52,10 +50,13 @@ fn shape(setting: &Setting, kind: Kind, remainder: u32) -> (usize, Cut) {
     let log2 = log2_slots(setting);
     let (cut, slots) = match kind {
         Kind::OnBins => {
-            let [slots, planes] = line(remainder);
-            (Cut { home: log2 - 5, behind: planes, lower: LOWER }, slots << (log2 - 5))
+            let ([slots, classes, tag_bits], home) = (line(remainder), log2 - 5);
+            (
+                Cut { home, behind: tag_bits, fingerprints: u64::from(classes) << (home + tag_bits) },
+                slots << home,
+            )
         }
-        _ => (Cut { home: log2, behind: remainder, lower: 0 }, 1 << log2),
+        _ => (Cut { home: log2, behind: remainder, fingerprints: 1 << (log2 + remainder) }, 1 << log2),
     };
     ((LOAD * f64::from(slots)) as usize, cut)
 }

@@ -88,32 +88,33 @@ impl Kind {
     }
 }
 
-/// Where the fingerprint of a key ends, in a table whose quotients or bins are a power of two.
+/// How a digest is cut, in a table whose quotients or bins are a power of two.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     /// The bits of a quotient, or of a bin.
     pub(super) home: u32,
-    /// The bits of a remainder, or those of a tag's planes: they follow, and then the rest of the string.
+    /// The bits of a remainder, or of a tag.
     pub(super) behind: u32,
-    /// What bins cut from the beginning of the digest's lower half: class and bytes of the tag.
-    pub(super) lower: u32,
+    /// How many fingerprints there are: the upper half of a digest times this is the fingerprint and, behind the point,
+    /// the string of a key.
+    pub(super) fingerprints: u64,
 }
 
 impl Cut {
-    /// Where the string of a key begins.
-    fn prefix(self) -> u32 {
-        self.home + self.behind
+    /// The beginning of a key's string.
+    fn string(self, digest: u128) -> u64 {
+        ((digest >> 64) as u64).wrapping_mul(self.fingerprints)
     }
 
-    /// The bits in which a stranger must agree with a key that has an extension of this many bits.
-    fn mask(self, extension: u32) -> u128 {
-        first(self.prefix() + extension) | first(self.lower) >> 64
+    /// A random digest with the fingerprint of this one, and so many bits of its string, as far as the upper half goes.
+    fn stranger(self, digest: u128, extension: u32, random: &mut Random) -> u128 {
+        let longest = self.fingerprints.leading_zeros().saturating_sub(2);
+        let parts = u128::from(self.fingerprints) << extension.min(longest);
+        let first = |part: u128| (part << 64).div_ceil(parts);
+        let part = ((digest >> 64) * parts) >> 64;
+        let (first, next) = (first(part), first(part + 1));
+        (first + u128::from(random.next_u64()) % (next - first)) << 64 | u128::from(random.next_u64())
     }
-}
-
-/// The first this many bits, not more than 128.
-fn first(bits: u32) -> u128 {
-    u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0)
 }
 
 /// A source of false positives, and what it knows of the values that the slots have.
@@ -154,9 +155,9 @@ impl Strangers {
     /// Whether a fresh filter takes strangers for the keys that they agree with as far as fingerprints go. If it does
     /// not, no false positive would ever be found.
     pub(super) fn are_met(&self, contains: impl Fn(&[u8; 16]) -> bool) -> bool {
-        let (mask, mut random) = (self.cut.mask(0), Random::new(1));
+        let mut random = Random::new(1);
         self.keys.iter().take(64).all(|key| {
-            let stranger = u128::from_be_bytes(*key) & mask | draw(&mut random) & !mask;
+            let stranger = self.cut.stranger(u128::from_be_bytes(*key), 0, &mut random);
             contains(&stranger.to_be_bytes())
         })
     }
@@ -169,8 +170,7 @@ impl Strangers {
             let value = self.values[key];
             let found = match self.kind {
                 Kind::Extension | Kind::OnBins => {
-                    let mask = self.cut.mask(value);
-                    let stranger = stored & mask | draw(&mut self.random) & !mask;
+                    let stranger = self.cut.stranger(stored, value, &mut self.random);
                     Some(stranger).filter(|stranger| contains(&stranger.to_be_bytes()))
                 }
                 Kind::Telescoping => self.with_chunk(stored, value, &contains),
@@ -240,8 +240,8 @@ impl Strangers {
     fn after(&self, kind: Kind, stored: u128, stranger: u128, value: u32) -> u32 {
         match kind {
             Kind::Extension | Kind::OnBins => {
-                let agree = (stored ^ stranger).leading_zeros();
-                (agree + 1).saturating_sub(self.cut.prefix()).max(value)
+                let agree = (self.cut.string(stored) ^ self.cut.string(stranger)).leading_zeros();
+                (agree + 1).max(value)
             }
             // One chunk in 2^r is the same by chance, which the next try finds.
             Kind::Telescoping => value + 1,
