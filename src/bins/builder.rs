@@ -21,8 +21,9 @@ const MAX_DOUBLINGS: u32 = 9;
 /// Its [load](Builder::max_load), the share of the bins' slots that the keys of a full filter would fill, is 0.90
 /// unless given. With 0.95, one query in twenty looks at the second level instead of one in fifty.
 ///
-/// Lines are cut in eleven ways for [rates](Builder::false_positive_rate) from 2^-16. Rates above 1/80 cost as much
-/// memory as that one: there a [`QuotientFilter`](crate::QuotientFilter) is smaller.
+/// Lines are cut in some twenty ways for [rates](Builder::false_positive_rate) from 2^-16. Rates above 1/80 cost as
+/// much memory as that one: there a [`QuotientFilter`](crate::QuotientFilter) is smaller. To be able to
+/// [grow](Builder::growable_to) at all costs half a bit per key.
 ///
 /// ```
 /// use besom::{BinFilter, Filter};
