@@ -17,6 +17,7 @@
 //! double its bins and give up one digit, for which there is a narrower cut.
 
 use crate::BuildError;
+#[cfg(target_arch = "x86_64")]
 use crate::bits::low_mask;
 
 /// The largest rate that can be asked for: above it a filter is hardly one.
@@ -61,6 +62,7 @@ pub(super) trait Layout: Copy + 'static {
     };
     /// At [c] the bits of a line's last word that stand for the classes below c. Loading one is cheaper than shifting:
     /// deposits, multiplications and shifts by a variable compete for the same ports.
+    #[cfg(target_arch = "x86_64")]
     const BELOW: &'static [u64; 65] = &{
         let mut below = [0; 65];
         let mut class = 0;
