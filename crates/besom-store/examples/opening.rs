@@ -32,7 +32,9 @@ fn fill(path: &Path, keys: u64) -> Result<(), Failure> {
     let store = RedbStore::builder().durability(Durability::Buffered).open(path, make)?;
     for from in (0..keys).step_by(20_000) {
         let mut batch = Batch::new();
-        (from..keys.min(from + 20_000)).for_each(|number| drop(batch.insert(&key(number), &[7; 100])));
+        for number in from..keys.min(from + 20_000) {
+            batch.insert(&key(number), &[7; 100]);
+        }
         store.write(&batch)?;
     }
     Ok(store.flush()?)

@@ -202,7 +202,7 @@ fn check_table<K: Key + 'static, V: Value + 'static>(
         return Err(StoreError::OwnTable { table: table.name().to_owned() });
     }
     let longest = || -> Result<usize, Error> {
-        // If it cannot be opened, opening the store says why.
+        // Whoever opens the store says better why it cannot be opened.
         let Ok(database) = Database::open(path) else { return Ok(0) };
         let own = match database.begin_read()?.open_table(table) {
             Err(TableError::TableDoesNotExist(_)) => return Ok(0),
