@@ -53,9 +53,9 @@ fn telescoping() -> Result<TelescopingFilter, BuildError> {
     TelescopingFilter::builder().capacity(60).false_positive_rate(0.1).seed(3_u64).build()
 }
 
-fn commits<T, E>(told: Result<T, StoreError<E>>) -> Option<u64> {
+fn commits<T, E>(told: &Result<T, StoreError<E>>) -> Option<u64> {
     match told {
-        Err(StoreError::RolledBack { commits }) => Some(commits),
+        Err(StoreError::RolledBack { commits }) => Some(*commits),
         _ => None,
     }
 }
@@ -64,18 +64,18 @@ type Ask = fn(&Lossy<TelescopingFilter>) -> Option<u64>;
 
 /// What anyone may do next.
 const NEXT: [(&str, Ask); 12] = [
-    ("get", |store| commits(wait(store.get(&key(1))))),
-    ("get of an absent key", |store| commits(wait(store.get(b"absent")))),
-    ("get_with", |store| commits(wait(store.get_with(&key(1), <[u8]>::len)))),
-    ("contains_key", |store| commits(wait(store.contains_key(&key(1))))),
-    ("insert", |store| commits(wait(store.insert(b"more", b"")))),
-    ("put", |store| commits(wait(store.put(b"more", b"")))),
-    ("remove", |store| commits(wait(store.remove(b"absent")))),
-    ("write", |store| commits(wait(store.write(&Batch::new())))),
-    ("flush", |store| commits(wait(store.flush()))),
-    ("len", |store| commits(wait(store.len()))),
-    ("for_each", |store| commits(wait(store.for_each(&mut |_, _| ControlFlow::Break(()))))),
-    ("restore", |store| commits(wait(store.restore()))),
+    ("get", |store| commits(&wait(store.get(&key(1))))),
+    ("get of an absent key", |store| commits(&wait(store.get(b"absent")))),
+    ("get_with", |store| commits(&wait(store.get_with(&key(1), <[u8]>::len)))),
+    ("contains_key", |store| commits(&wait(store.contains_key(&key(1))))),
+    ("insert", |store| commits(&wait(store.insert(b"more", b"")))),
+    ("put", |store| commits(&wait(store.put(b"more", b"")))),
+    ("remove", |store| commits(&wait(store.remove(b"absent")))),
+    ("write", |store| commits(&wait(store.write(&Batch::new())))),
+    ("flush", |store| commits(&wait(store.flush()))),
+    ("len", |store| commits(&wait(store.len()))),
+    ("for_each", |store| commits(&wait(store.for_each(&mut |_, _| ControlFlow::Break(()))))),
+    ("restore", |store| commits(&wait(store.restore()))),
 ];
 
 /// Before, whoever came first was told, and nobody else.
@@ -102,7 +102,7 @@ fn every_handle_is_told_once_of_commits_that_are_gone() {
         let before = scene.engine.view().unwrap();
         wait(later.insert(b"lost again", b"")).unwrap();
         scene.lose(&before);
-        assert!([&scene.store, &later].iter().all(|store| commits(wait(store.get(b"absent"))) == Some(1)));
+        assert!([&scene.store, &later].iter().all(|store| commits(&wait(store.get(b"absent"))) == Some(1)));
         assert_eq!(wait(scene.store.get(b"lost")).unwrap(), None);
         wait(scene.store.verify()).unwrap();
     }
@@ -127,7 +127,7 @@ fn who_finds_out_silently_is_told_with_the_next_operation() {
             assert!(reader.join().unwrap().is_none());
         });
         found_out += scene.store.metrics().rolled_back;
-        let told = commits(wait(scene.store.get(b"absent")));
+        let told = commits(&wait(scene.store.get(b"absent")));
         assert!(told.is_some_and(|told| told == scene.store.metrics().rolled_back), "{told:?}");
     }
     println!("repairs have found out that {found_out} commits were gone");
@@ -139,7 +139,7 @@ fn who_finds_out_silently_is_told_with_the_next_operation() {
     // The filter is not built from what is judged.
     let _ = wait(scene.store.verify());
     assert_eq!(scene.store.metrics().rolled_back, 1);
-    assert_eq!(commits(wait(scene.store.get(b"absent"))), Some(1));
+    assert_eq!(commits(&wait(scene.store.get(b"absent"))), Some(1));
 }
 
 /// Before, the loss was forgotten if the way back failed half-way.
@@ -152,7 +152,7 @@ fn a_loss_is_told_although_the_filter_could_not_be_built_at_first() {
     scene.unmakable.store(true, Ordering::Relaxed);
     assert!(matches!(wait(scene.store.restore()), Err(StoreError::Build(_))));
     scene.unmakable.store(false, Ordering::Relaxed);
-    assert_eq!(commits(wait(scene.store.restore())), Some(1));
+    assert_eq!(commits(&wait(scene.store.restore())), Some(1));
     wait(scene.store.restore()).unwrap();
     wait(scene.store.verify()).unwrap();
 }
