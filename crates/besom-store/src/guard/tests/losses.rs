@@ -54,8 +54,8 @@ fn telescoping() -> Result<TelescopingFilter, BuildError> {
 }
 
 fn commits<T, E>(told: Result<T, StoreError<E>>) -> Option<u64> {
-    match told {
-        Err(StoreError::RolledBack { commits }) => Some(commits),
+    match told.err()? {
+        StoreError::RolledBack { commits } => Some(commits),
         _ => None,
     }
 }
