@@ -9,7 +9,7 @@ pub(crate) fn threat(name: &str) -> &'static str {
         | "extension-quotient"
         | "extension-bins" => {
             "It withstands whoever only asks. It does not withstand somebody who can also have stored keys removed and inserted \
-             again (deletion-timing): take broom there."
+             again (deletion-timing, reversed-mates): take broom there."
         }
         "broom" | "broom-quotient" | "broom-bins" => {
             "It is built to withstand whoever asks, inserts and removes, as long as he does not know the seed."
