@@ -285,7 +285,7 @@ mod tests {
         let adapting = subject.adapt_all(&strangers).unwrap();
         assert_eq!((adapting.hits, adapting.repairs), (hits, 0));
         let error = subject.insert_all(&strangers).unwrap_err();
-        assert!(error.to_string().contains("no room"), "{error}");
+        assert!(error.to_string().contains("is full"), "{error}");
     }
 
     #[test]
