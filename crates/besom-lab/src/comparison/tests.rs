@@ -122,7 +122,7 @@ fn full_filters_say_so_and_keep_what_they_have() {
         // The next key found no room, and finds none now.
         let message = insert(&mut filter, stored).expect_err(name).to_string();
         assert!(
-            message.contains(&format!("{stored} are stored in a filter built for 500")),
+            message.contains(&format!("it holds {stored} keys and was built for 500")),
             "{name}: {message}"
         );
         filter.verify().unwrap();
