@@ -30,7 +30,7 @@ const PARALLEL_FROM: usize = 1 << 16;
 /// ε = 1 − (1 − 1 / (b · classes · 2^tag bits))^n ≤ load · slots / (classes · 2^tag bits),
 ///
 /// which makes 1/290 at load 0.90 and 1/264 at load 0.99. A key takes 10.04 bits / load, and the second level 0.4 bits
-/// more at load 0.90: 11.6 bits, or 11.25 at load 0.95. Filters that shall [grow](BinFilterBuilder::growable_to) have
+/// more at load 0.90: 11.6 bits, or 11.25 at load 0.95. Filters that shall [grow](crate::BinFilterBuilder::growable_to) have
 /// 64 classes, which can be halved, and end with 49 slots: 12.1 bits at load 0.90.
 ///
 /// ```
