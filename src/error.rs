@@ -214,7 +214,7 @@ pub(crate) use ensure;
 mod tests {
     //! Catches: advice that the filter which gives it refuses.
     use super::*;
-    use crate::{BlockedBloomFilter, BroomFilter, CuckooFilter, QuotientFilter, TinySet};
+    use crate::{BlockedBloomFilter, BroomFilter, QuotientFilter, RemoteCuckooFilter, TinySet};
 
     #[test]
     fn rates_at_the_ends_of_the_range_that_is_told_are_met() {
@@ -226,7 +226,7 @@ mod tests {
         let (min, max, text) = told(quotient(1.0).unwrap_err());
         assert!(text.ends_with("to 0.5"), "{text}");
         assert!(quotient(min).is_ok() && quotient(max).is_ok());
-        let cuckoo = |rate| CuckooFilter::builder().capacity(10).false_positive_rate(rate).build();
+        let cuckoo = |rate| RemoteCuckooFilter::builder().capacity(10).false_positive_rate(rate).build();
         let (min, max, _) = told(cuckoo(1.0).unwrap_err());
         assert!(cuckoo(min).is_ok() && cuckoo(max).is_ok());
         let broom = |rate| BroomFilter::builder().capacity(10).false_positive_rate(rate).build();

@@ -135,9 +135,7 @@ pub mod isa {
 // The filters of the other modules, for the modules of the crate.
 pub(crate) use bloom::{BlockedBloomFilter, BloomFilter};
 pub(crate) use cascade::{AdaptiveBloomFilter, Cascade};
-pub(crate) use cuckoo::{
-    CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
-};
+pub(crate) use cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
 pub(crate) use quotient::QuotientFilter;
 pub(crate) use telescoping::UncompressedTelescopingFilter;
 pub(crate) use tinyset::TinySet;

@@ -25,8 +25,8 @@ macro_rules! roster {
                 { max_load growable overflow table repairs_per_key };
             Broom = 5, "broom", adaptive [] [] BroomFilter<H> { max_load growable table adaptivity_budget };
             Bins = 6, "bins", plain [remove merge runs] [] BinFilter<H> { max_load growable_to };
-            Cuckoo = 16, "cuckoo", adaptive [inert] [cuckoo] CuckooFilter<H> { max_load shape slot_bits };
-            CuckooPartial = 17, "cuckoo-partial", plain [remove] [cuckoo] PartialKeyCuckooFilter<H> { max_load shape slot_bits };
+            CuckooRemote = 16, "cuckoo-remote", adaptive [inert] [cuckoo] RemoteCuckooFilter<H> { max_load shape slot_bits };
+            Cuckoo = 17, "cuckoo", plain [remove] [cuckoo] CuckooFilter<H> { max_load shape slot_bits };
             Cuckooing = 18, "cuckooing", adaptive [] [cuckoo] CuckooingFilter<H> { max_load shape slot_bits };
             Swapping = 19, "swapping", adaptive [] [cuckoo] SwappingFilter<H> { max_load shape slot_bits };
             Cyclic1 = 20, "cyclic-1", adaptive [] [cuckoo] CyclicFilter<1, H> { max_load shape slot_bits };

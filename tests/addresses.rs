@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use besom::any::{AnyRemote, DynFilter, dyn_adaptive};
 use besom::cascade::{AdaptiveBloomFilter, Cascade};
-use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::cuckoo::{CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::Random;
@@ -110,7 +110,7 @@ fn a_set_of_pairs_serves_every_adaptive_filter() {
         UncompressedTelescopingFilter, growable();
         ExtensionFilter, table(Table::Quotient), growable();
         ExtensionFilter, table(Table::Bins), growable();
-        CuckooFilter;
+        RemoteCuckooFilter;
         CuckooingFilter;
         CyclicFilter<2>;
         SwappingFilter;

@@ -2,7 +2,7 @@
 //! from its remote.
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
-use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::cuckoo::CuckooFilter;
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
@@ -260,7 +260,7 @@ fn many_insertions_are_the_same_as_one_after_the_other() {
         |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
     );
     insert_many_agrees(
-        || PartialKeyCuckooFilter::builder().capacity(n).seed(seed).build().unwrap(),
+        || CuckooFilter::builder().capacity(n).seed(seed).build().unwrap(),
         |one, two| same_answers(&|key| one.contains(key), &|key| two.contains(key)),
     );
 }
@@ -297,7 +297,7 @@ fn a_filter_that_is_full_says_how_many_keys_are_in() {
     let error = bins.insert_many(&keys).unwrap_err();
     assert_eq!((error.inserted, error.full.capacity), (bins.len(), bins.capacity()));
     assert!(bins.len() >= 300 && keys[..error.inserted].iter().all(|key| bins.contains(key)));
-    let mut small = PartialKeyCuckooFilter::builder().capacity(500).seed(1_u64).build().unwrap();
+    let mut small = CuckooFilter::builder().capacity(500).seed(1_u64).build().unwrap();
     let error = small.insert_many(&keys).unwrap_err();
     assert_eq!(error.inserted, small.len());
     assert!(keys[..error.inserted].iter().all(|key| small.contains(key)));

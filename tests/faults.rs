@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::cascade::{AdaptiveBloomFilter, Cascade};
-use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, SwappingFilter};
+use besom::cuckoo::{CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random};
@@ -196,7 +196,7 @@ endure! {
     extension_reset: "extension-reset", ExtensionFilter, overflow(Overflow::Reset);
     broom: "broom", BroomFilter;
     broom_bins: "broom-bins", BroomFilter, table(Table::Bins);
-    cuckoo: "cuckoo", CuckooFilter;
+    cuckoo_remote: "cuckoo-remote", RemoteCuckooFilter;
     cuckooing: "cuckooing", CuckooingFilter;
     cyclic: "cyclic-2", CyclicFilter<2>;
     swapping: "swapping", SwappingFilter;

@@ -12,9 +12,9 @@ use crate::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use crate::exact::ExactList;
 use crate::format::{Persist, ReadOptions, WriteOptions};
 use crate::{
-    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, ExtensionFilter, KeyHasher,
-    PartialKeyCuckooFilter, QuotientFilter, Sharded, TelescopingFilter, TinySet,
-    UncompressedTelescopingFilter, WhitelistFilter,
+    BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter, Cascade, CuckooFilter, ExtensionFilter,
+    KeyHasher, QuotientFilter, Sharded, TelescopingFilter, TinySet, UncompressedTelescopingFilter,
+    WhitelistFilter,
 };
 
 fn serialize<F: Persist, S: Serializer>(filter: &F, serializer: S) -> Result<S::Ok, S::Error> {
@@ -77,7 +77,7 @@ as_bytes! {
     [F: LevelFilter + Persist, H: KeyHasher] Cascade<F, H>,
     [H: KeyHasher] ExactList<H>,
     [H: KeyHasher] ExtensionFilter<H>,
-    [H: KeyHasher] PartialKeyCuckooFilter<H>,
+    [H: KeyHasher] CuckooFilter<H>,
     [H: KeyHasher] QuotientFilter<H>,
     [F: Persist + Clone] Sharded<F>,
     [H: KeyHasher] TelescopingFilter<H>,

@@ -6,7 +6,7 @@ use crate::roster::roster;
 use crate::{
     Adaptation, Adaptive, AdaptiveBloomFilter, BinFilter, BlockedBloomFilter, BloomFilter, BroomFilter,
     BuildError, Cascade, CuckooFilter, CuckooingFilter, CyclicFilter, ExtensionFilter, Insert, KeyHasher,
-    Merge, MergeError, PartialKeyCuckooFilter, QuotientFilter, RemovalDisabled, Remove, SwappingFilter,
+    Merge, MergeError, QuotientFilter, RemoteCuckooFilter, RemovalDisabled, Remove, SwappingFilter,
     TelescopingFilter, TinySet, UncompressedTelescopingFilter, WhitelistFilter, Xxh3,
 };
 

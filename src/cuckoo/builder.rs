@@ -6,33 +6,33 @@ use crate::{BuildError, KeyHasher, Xxh3};
 use super::layout::{CuckooLayout, false_positive_rate};
 use super::table::SlotTable;
 use super::variant::{PartialKey, Variant};
-use super::{AdaptiveCuckooFilter, AdaptiveVariant, PartialKeyCuckooFilter};
+use super::{AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilter};
 
-/// Builds an adaptive filter of the cuckoo family, or the plain one that has a remote.
+/// Builds a filter of the cuckoo family that has a remote.
 ///
 /// The size of a slot follows from the [false-positive rate](Builder::false_positive_rate), or from the [memory per
 /// key](Builder::bits_per_key), or is [given](Builder::slot_bits) itself; these three exclude each other. The
 /// [load](Builder::max_load) is 0.95 unless given, or less for shapes that cannot reach it.
 ///
 /// ```
-/// use besom::cuckoo::CuckooFilter;
+/// use besom::cuckoo::RemoteCuckooFilter;
 /// use besom::Filter;
 ///
-/// let builder = CuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64);
+/// let builder = RemoteCuckooFilter::builder().capacity(1000).bits_per_key(12.0).four_by_one().seed(7_u64);
 /// let bits = builder.size_in_bits()?; // known before anything is built
 /// let filter = builder.build()?;
 /// assert_eq!((filter.tables(), filter.slots_per_bin(), filter.slot_bits()), (4, 1, 11));
 /// assert_eq!(filter.stats().bits, bits);
 /// # Ok::<(), besom::BuildError>(())
 /// ```
-pub type CuckooFilterBuilder<V, H = Xxh3> = Builder<AdaptiveCuckooFilter<V, H>>;
+pub type AdaptiveCuckooFilterBuilder<V, H = Xxh3> = Builder<AdaptiveCuckooFilter<V, H>>;
 
-built_by!(CuckooFilterBuilder, [V: AdaptiveVariant] AdaptiveCuckooFilter<V>);
+built_by!(AdaptiveCuckooFilterBuilder, [V: AdaptiveVariant] AdaptiveCuckooFilter<V>);
 
-/// Builds a [`PartialKeyCuckooFilter`]; see [`CuckooFilterBuilder`].
-pub type PartialKeyCuckooFilterBuilder<H = Xxh3> = Builder<PartialKeyCuckooFilter<H>>;
+/// Builds a [`CuckooFilter`]; see [`AdaptiveCuckooFilterBuilder`].
+pub type CuckooFilterBuilder<H = Xxh3> = Builder<CuckooFilter<H>>;
 
-built_by!(PartialKeyCuckooFilterBuilder, [] PartialKeyCuckooFilter);
+built_by!(CuckooFilterBuilder, [] CuckooFilter);
 
 /// What a filter of the family can be asked for.
 #[derive(Debug, Clone, Default)]
@@ -49,7 +49,7 @@ pub(super) const FINGERPRINT_BITS: std::ops::RangeInclusive<u32> = 2..=32;
 
 impl<V: AdaptiveVariant, H: KeyHasher> Slotted for AdaptiveCuckooFilter<V, H> {}
 
-impl<H: KeyHasher> Slotted for PartialKeyCuckooFilter<H> {}
+impl<H: KeyHasher> Slotted for CuckooFilter<H> {}
 
 impl<V: AdaptiveVariant, H: KeyHasher> Build for AdaptiveCuckooFilter<V, H> {
     type Options = CuckooOptions;
@@ -65,9 +65,9 @@ impl<V: AdaptiveVariant, H: KeyHasher> Build for AdaptiveCuckooFilter<V, H> {
     }
 }
 
-impl<H: KeyHasher> Build for PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> Build for CuckooFilter<H> {
     type Options = CuckooOptions;
-    type With<G: KeyHasher> = PartialKeyCuckooFilter<G>;
+    type With<G: KeyHasher> = CuckooFilter<G>;
 
     fn build(builder: &Builder<Self>) -> Result<Self, BuildError> {
         let table = SlotTable::new(builder.layout::<PartialKey>()?)?;

@@ -17,7 +17,7 @@ use super::search::{BUDGET, Search};
 use super::table::SlotTable;
 use super::variant::{AdaptiveVariant, Variant};
 
-/// A cuckoo filter whose keys lie in a remote: what [`CuckooFilter`](super::CuckooFilter),
+/// A cuckoo filter whose keys lie in a remote: what [`RemoteCuckooFilter`](super::RemoteCuckooFilter),
 /// [`CuckooingFilter`](super::CuckooingFilter), [`CyclicFilter`](super::CyclicFilter) and
 /// [`SwappingFilter`](super::SwappingFilter) are, each with its own [`Variant`].
 ///

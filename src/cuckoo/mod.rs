@@ -6,8 +6,8 @@
 //!
 //! | filter | shape | on a false positive | pays with |
 //! |---|---|---|---|
-//! | [`CuckooFilter`] | any; k = 2, b = 4 | nothing | repeats its false positives |
-//! | [`PartialKeyCuckooFilter`] | any; k = 2, b = 4 | nothing | the same; needs no remote |
+//! | [`CuckooFilter`] | any; k = 2, b = 4 | nothing; needs no remote | repeats its false positives |
+//! | [`RemoteCuckooFilter`] | any; k = 2, b = 4 | nothing, although it has a remote | the same |
 //! | [`CuckooingFilter`] | k = 4, b = 1 | moves the colliding key to its next table | a write to the remote |
 //! | [`CyclicFilter`] | k = 4, b = 1 | takes the slot's next fingerprint function | s bits of every slot |
 //! | [`SwappingFilter`] | k = 2, b = 4 | swaps the key with another of its bin | twice the slots per query |
@@ -23,9 +23,9 @@ mod draft;
 mod filter;
 mod layout;
 mod operations;
-mod partial;
 mod persist;
 mod place;
+mod plain;
 mod rehash;
 mod repair;
 mod search;
@@ -35,35 +35,33 @@ mod table;
 mod tests;
 mod variant;
 
-pub use builder::{CuckooFilterBuilder, PartialKeyCuckooFilterBuilder};
+pub use builder::{AdaptiveCuckooFilterBuilder, CuckooFilterBuilder};
 pub use filter::AdaptiveCuckooFilter;
-pub use partial::PartialKeyCuckooFilter;
-pub use variant::{
-    AdaptiveVariant, Cuckooing, Cyclic, OnFalsePositive, PartialKey, Plain, Swapping, Variant,
-};
+pub use plain::CuckooFilter;
+pub use variant::{AdaptiveVariant, Cuckooing, Cyclic, Inert, OnFalsePositive, Swapping, Variant};
 
 use crate::Xxh3;
 
-/// The cuckoo filter with whole keys: like every filter of the family, but it repairs nothing.
+/// A cuckoo filter whose keys lie in a remote, like those of the adaptive filters, but which repairs nothing.
 ///
-/// It is the family's yardstick, and of use where a remote exists for other reasons: because the remote knows
-/// the keys, inserting one twice or removing one that is not there changes nothing, and a table that clogs is
-/// rehashed instead of refusing keys. [`adapt`](crate::Adaptive::adapt) answers
-/// [`Unfixable`](crate::Adaptation::Unfixable) for a false positive. Without a remote, use
-/// [`PartialKeyCuckooFilter`].
+/// The papers call it the cuckoo filter with independent hash functions, and measure the adaptive ones against it. Use
+/// it where a remote exists for other reasons: because the remote knows the keys, inserting one twice or removing one
+/// that is not there changes nothing, and a table that clogs is rehashed instead of refusing keys.
+/// [`adapt`](crate::Adaptive::adapt) answers [`Unfixable`](crate::Adaptation::Unfixable) for a false positive. The
+/// cuckoo filter that most people know needs no remote: [`CuckooFilter`].
 ///
 /// ```
-/// use besom::cuckoo::CuckooFilter;
+/// use besom::cuckoo::RemoteCuckooFilter;
 /// use besom::{Adaptive, Filter, MemoryRemote};
 ///
 /// let mut remote = MemoryRemote::new();
-/// let mut filter = CuckooFilter::with_capacity(1000)?;
+/// let mut filter = RemoteCuckooFilter::with_capacity(1000)?;
 /// assert!(filter.insert("besom", &mut remote)?);
 /// assert!(!filter.insert("besom", &mut remote)?, "it was there already");
 /// assert!(filter.contains("besom"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type CuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Plain, H>;
+pub type RemoteCuckooFilter<H = Xxh3> = AdaptiveCuckooFilter<Inert, H>;
 
 /// The cuckoo filter that repairs by cuckooing: every stored key that collides with a false positive moves on
 /// to its next table, and the key that lay there moves on in turn, as on insertion.
@@ -95,7 +93,7 @@ pub type CuckooingFilter<H = Xxh3> = AdaptiveCuckooFilter<Cuckooing, H>;
 /// functions was used: on a false positive the selector of every colliding slot advances.
 ///
 /// No key moves, so a repair only reads the remote. The selectors are paid for with shorter fingerprints:
-/// [`slot_bits`](CuckooFilterBuilder::slot_bits) includes them. A query that collides with one key under all
+/// [`slot_bits`](AdaptiveCuckooFilterBuilder::slot_bits) includes them. A query that collides with one key under all
 /// functions, as one in 2^(f·2^S) does, is [`Unfixable`](crate::Adaptation::Unfixable); a selector that has
 /// gone around collides with queries again that it once told apart.
 ///

@@ -7,7 +7,7 @@ use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, flag, in_range
 use super::builder::FINGERPRINT_BITS;
 use super::filter::AdaptiveCuckooFilter;
 use super::layout::CuckooLayout;
-use super::partial::PartialKeyCuckooFilter;
+use super::plain::CuckooFilter;
 use super::table::SlotTable;
 use super::variant::{AdaptiveVariant, Variant};
 
@@ -46,8 +46,8 @@ impl<V: Variant> SlotTable<V> {
 }
 
 /// Parameters: tables, slots of a bin, bins of a table, bits of a slot.
-impl<H: KeyHasher> Persist for PartialKeyCuckooFilter<H> {
-    const KIND: Kind = Kind::CuckooPartial;
+impl<H: KeyHasher> Persist for CuckooFilter<H> {
+    const KIND: Kind = Kind::Cuckoo;
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         encoder.parameters(&self.table.measures());

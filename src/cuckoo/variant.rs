@@ -9,7 +9,8 @@ use super::place::{CuckooPlace, scale};
 
 /// A member of the cuckoo family, as a name to choose with: it has no value of interest.
 ///
-/// [`Plain`], [`Cuckooing`], [`Cyclic`], [`Swapping`] and [`PartialKey`] are all there are.
+/// [`Inert`], [`Cuckooing`], [`Cyclic`] and [`Swapping`] are all there are, but for that of the plain
+/// [`CuckooFilter`](super::CuckooFilter).
 pub trait Variant: sealed::Sealed + Debug + Clone + Copy + PartialEq + Send + Sync + 'static {
     /// Tables (k) and slots per bin (b), unless the builder is told otherwise.
     const SHAPE: (usize, usize);
@@ -25,14 +26,14 @@ pub trait Variant: sealed::Sealed + Debug + Clone + Copy + PartialEq + Send + Sy
     const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::Nothing;
 }
 
-/// A [`Variant`] whose keys lie in a remote: all but [`PartialKey`].
+/// A [`Variant`] whose keys lie in a remote.
 pub trait AdaptiveVariant: Variant {
     /// What its filters are in files.
     const KIND: Kind;
 }
 
-impl AdaptiveVariant for Plain {
-    const KIND: Kind = Kind::Cuckoo;
+impl AdaptiveVariant for Inert {
+    const KIND: Kind = Kind::CuckooRemote;
 }
 
 impl AdaptiveVariant for Cuckooing {
@@ -66,18 +67,18 @@ pub enum OnFalsePositive {
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::Plain {}
+    impl Sealed for super::Inert {}
     impl Sealed for super::Cuckooing {}
     impl<const S: u32> Sealed for super::Cyclic<S> {}
     impl Sealed for super::Swapping {}
     impl Sealed for super::PartialKey {}
 }
 
-/// The variant of [`CuckooFilter`](super::CuckooFilter): repairs nothing.
+/// The variant of [`RemoteCuckooFilter`](super::RemoteCuckooFilter): repairs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plain;
+pub struct Inert;
 
-impl Variant for Plain {
+impl Variant for Inert {
     const SHAPE: (usize, usize) = (2, 4);
 }
 
@@ -115,9 +116,9 @@ impl Variant for Swapping {
     const ON_FALSE_POSITIVE: OnFalsePositive = OnFalsePositive::Swap;
 }
 
-/// The variant of [`PartialKeyCuckooFilter`](super::PartialKeyCuckooFilter): needs no remote.
+/// The variant of [`CuckooFilter`](super::CuckooFilter): needs no remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PartialKey;
+pub(crate) struct PartialKey;
 
 impl Variant for PartialKey {
     const SHAPE: (usize, usize) = (2, 4);

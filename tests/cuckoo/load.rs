@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use besom::cuckoo::PartialKeyCuckooFilter;
-use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
+use besom::cuckoo::CuckooFilter;
+use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Inert, Swapping};
 use besom::{Filter, Insert};
 
 use super::{Stored, is_full};
@@ -37,12 +37,12 @@ fn fill<V: AdaptiveVariant>(name: &str, tables: usize, slots_per_bin: usize) {
 
 #[test]
 fn two_by_four_reaches_its_load() {
-    fill::<Plain>("cuckoo 2x4", 2, 4);
+    fill::<Inert>("cuckoo-remote 2x4", 2, 4);
 }
 
 #[test]
 fn four_by_one_reaches_its_load() {
-    fill::<Plain>("cuckoo 4x1", 4, 1);
+    fill::<Inert>("cuckoo-remote 4x1", 4, 1);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn partial_keys_reach_their_load_without_a_rebuild() {
         // At the shortest fingerprints that the builder grants, too: they leave the fewest bins to choose from.
         for (slot_bits, seeds) in [(None, 0..3), (Some(()), 0..3)] {
             for seed in seeds {
-                let builder = || PartialKeyCuckooFilter::builder().capacity(keys).seed(keys as u64 + seed);
+                let builder = || CuckooFilter::builder().capacity(keys).seed(keys as u64 + seed);
                 let mut filter = match slot_bits {
                     None => builder().build(),
                     Some(()) => (2..)
@@ -81,11 +81,7 @@ fn partial_keys_reach_their_load_without_a_rebuild() {
                 }
                 filter.verify().unwrap();
                 assert!((0..keys as u64).all(|key| filter.contains(&key)));
-                println!(
-                    "cuckoo-partial, {} bits: {keys} keys, load {:.4}",
-                    filter.slot_bits(),
-                    filter.stats().load
-                );
+                println!("cuckoo, {} bits: {keys} keys, load {:.4}", filter.slot_bits(), filter.stats().load);
             }
         }
     }
@@ -95,7 +91,7 @@ fn partial_keys_reach_their_load_without_a_rebuild() {
 fn other_shapes_reach_their_load() {
     for (tables, slots_per_bin) in [(2, 1), (2, 2), (2, 3), (2, 8), (3, 1), (3, 2), (5, 1), (8, 8)] {
         for keys in [1_000_u64, 20_000] {
-            let builder = AdaptiveCuckooFilter::<Plain>::builder().shape(tables, slots_per_bin);
+            let builder = AdaptiveCuckooFilter::<Inert>::builder().shape(tables, slots_per_bin);
             let Stored { filter, .. } = Stored::new(builder.capacity(keys as usize).seed(1_u64), 0..keys);
             let stats = filter.stats();
             println!(

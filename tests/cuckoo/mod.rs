@@ -9,7 +9,7 @@ mod rates;
 mod support;
 mod trace;
 
-use besom::cuckoo::CuckooFilterBuilder;
+use besom::cuckoo::AdaptiveCuckooFilterBuilder;
 use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant};
 use besom::{Adaptive, Filter, Key, MemoryRemote};
 
@@ -26,7 +26,7 @@ struct Stored<V: AdaptiveVariant> {
 
 impl<V: AdaptiveVariant> Stored<V> {
     /// Builds the filter and inserts all keys.
-    fn new<K: Key>(builder: CuckooFilterBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
+    fn new<K: Key>(builder: AdaptiveCuckooFilterBuilder<V>, keys: impl IntoIterator<Item = K>) -> Self {
         let (mut filter, mut remote) = (builder.build().unwrap(), MemoryRemote::new());
         for key in keys {
             assert!(filter.insert(&key, &mut remote).unwrap(), "the keys are different");
@@ -47,10 +47,10 @@ impl<V: AdaptiveVariant> Stored<V> {
 /// Every filter of the family can be shared between threads.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<besom::cuckoo::CuckooFilter>();
+    is_shared::<besom::cuckoo::RemoteCuckooFilter>();
     is_shared::<besom::cuckoo::CuckooingFilter>();
     is_shared::<besom::cuckoo::CyclicFilter<2>>();
     is_shared::<besom::cuckoo::SwappingFilter>();
-    is_shared::<besom::cuckoo::PartialKeyCuckooFilter>();
-    is_shared::<CuckooFilterBuilder<besom::cuckoo::Plain>>();
+    is_shared::<besom::cuckoo::CuckooFilter>();
+    is_shared::<AdaptiveCuckooFilterBuilder<besom::cuckoo::Inert>>();
 };

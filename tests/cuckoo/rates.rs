@@ -1,8 +1,8 @@
 //! Catches: fingerprints that match too often, slots that are looked at twice, a builder that promises too much.
 
-use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
+use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Inert, Swapping};
 use besom::cuckoo::{
-    CuckooFilter, CuckooFilterBuilder, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+    AdaptiveCuckooFilterBuilder, CuckooFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter,
 };
 use besom::{BuildError, Filter, Insert};
 
@@ -46,9 +46,9 @@ fn check<V: AdaptiveVariant>(name: &str, tables: usize, slots_per_bin: usize) {
 
 #[test]
 fn fresh_filters_have_the_rate_of_the_formula() {
-    check::<Plain>("cuckoo 2x4", 2, 4);
-    check::<Plain>("cuckoo 4x1", 4, 1);
-    check::<Plain>("cuckoo 3x2", 3, 2);
+    check::<Inert>("cuckoo-remote 2x4", 2, 4);
+    check::<Inert>("cuckoo-remote 4x1", 4, 1);
+    check::<Inert>("cuckoo-remote 3x2", 3, 2);
     check::<Cuckooing>("cuckooing", 4, 1);
     check::<Cyclic<1>>("cyclic-1", 4, 1);
     check::<Cyclic<2>>("cyclic-2", 4, 1);
@@ -59,7 +59,7 @@ fn fresh_filters_have_the_rate_of_the_formula() {
 #[test]
 fn the_rate_asked_for_is_kept_and_not_undercut_by_more_than_a_bit() {
     for rate in [0.1, 0.01, 1.0 / 256.0, 0.001] {
-        let mut filter = PartialKeyCuckooFilter::builder()
+        let mut filter = CuckooFilter::builder()
             .capacity(KEYS as usize)
             .false_positive_rate(rate)
             .seed(3_u64)
@@ -70,7 +70,7 @@ fn the_rate_asked_for_is_kept_and_not_undercut_by_more_than_a_bit() {
         });
         let found = false_positives(&filter);
         let most = rate * QUERIES as f64;
-        println!("cuckoo-partial, rate {rate}: {found} of {most}");
+        println!("cuckoo, rate {rate}: {found} of {most}");
         assert!(found < most + 4.0 * most.sqrt(), "{found} of {most}");
         // Short fingerprints are lengthened so that the table can be filled.
         assert!(found > 0.45 * most || filter.slot_bits() <= 7, "{found} of {most}");
@@ -79,7 +79,7 @@ fn the_rate_asked_for_is_kept_and_not_undercut_by_more_than_a_bit() {
 
 #[test]
 fn memory_per_key_is_what_was_asked_for_and_hardly_less() {
-    let ask = |builder: CuckooFilterBuilder<Swapping>, bits: f64| {
+    let ask = |builder: AdaptiveCuckooFilterBuilder<Swapping>, bits: f64| {
         let filter = builder.capacity(KEYS as usize).bits_per_key(bits).build().unwrap();
         filter.stats().bits as f64 / KEYS as f64
     };
@@ -92,28 +92,28 @@ fn memory_per_key_is_what_was_asked_for_and_hardly_less() {
 
 #[test]
 fn the_size_is_known_before_building() {
-    fn check<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
+    fn check<V: AdaptiveVariant>(builder: AdaptiveCuckooFilterBuilder<V>) {
         let size = builder.size_in_bits();
         assert_eq!(builder.build().map(|filter| filter.stats().bits), size);
     }
     for capacity in [0, 1, 2, 7, 100, 999, 1000, 12_345] {
         for rate in [0.3, 0.1, 1.0 / 256.0, 1e-4, 1e-30] {
-            check(CuckooFilter::builder().capacity(capacity).false_positive_rate(rate));
+            check(RemoteCuckooFilter::builder().capacity(capacity).false_positive_rate(rate));
             check(CyclicFilter::<3>::builder().capacity(capacity).false_positive_rate(rate).shape(3, 2));
             check(SwappingFilter::builder().capacity(capacity).false_positive_rate(rate).max_load(0.5));
-            let builder = PartialKeyCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = CuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
             let size = builder.size_in_bits();
             assert_eq!(builder.build().map(|filter| filter.stats().bits), size);
         }
-        check(CuckooFilter::builder().capacity(capacity).slot_bits(13));
-        check(CuckooFilter::builder().capacity(capacity).bits_per_key(13.0).four_by_one());
+        check(RemoteCuckooFilter::builder().capacity(capacity).slot_bits(13));
+        check(RemoteCuckooFilter::builder().capacity(capacity).bits_per_key(13.0).four_by_one());
     }
 }
 
 #[test]
 fn equality_is_that_of_parameters_hash_function_and_contents() {
     let build = |seed: u64, slot_bits| {
-        PartialKeyCuckooFilter::builder().capacity(100).slot_bits(slot_bits).seed(seed).build().unwrap()
+        CuckooFilter::builder().capacity(100).slot_bits(slot_bits).seed(seed).build().unwrap()
     };
     let (mut a, mut b) = (build(1, 12), build(1, 12));
     assert!(a == b && a != build(2, 12) && a != build(1, 13));
@@ -125,9 +125,9 @@ fn equality_is_that_of_parameters_hash_function_and_contents() {
 
 #[test]
 fn what_cannot_be_is_refused_with_what_can() {
-    let build = || CuckooFilter::builder().capacity(1000);
-    assert_eq!(CuckooFilter::builder().build().unwrap_err(), BuildError::ZeroCapacity);
-    assert_eq!(CuckooFilter::with_capacity(0).unwrap_err(), BuildError::ZeroCapacity);
+    let build = || RemoteCuckooFilter::builder().capacity(1000);
+    assert_eq!(RemoteCuckooFilter::builder().build().unwrap_err(), BuildError::ZeroCapacity);
+    assert_eq!(RemoteCuckooFilter::with_capacity(0).unwrap_err(), BuildError::ZeroCapacity);
     let is_out_of_range = |error| matches!(error, BuildError::OutOfRange { .. });
     assert!(is_out_of_range(build().slot_bits(1).build().unwrap_err()));
     assert!(is_out_of_range(build().slot_bits(33).build().unwrap_err()));
@@ -141,7 +141,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert!(is_out_of_range(build().shape(9, 1).build().unwrap_err()));
     assert!(is_out_of_range(SwappingFilter::builder().capacity(9).shape(4, 1).build().unwrap_err()));
     assert!(is_out_of_range(CyclicFilter::<3>::builder().capacity(9).slot_bits(4).build().unwrap_err()));
-    assert!(is_out_of_range(PartialKeyCuckooFilter::builder().capacity(9).slot_bits(4).build().unwrap_err()));
+    assert!(is_out_of_range(CuckooFilter::builder().capacity(9).slot_bits(4).build().unwrap_err()));
     for rate in [0.0, -1.0, 1.0, 1e-20, f64::NAN] {
         let error = build().false_positive_rate(rate).build().unwrap_err();
         assert!(matches!(error, BuildError::RateOutOfRange { .. }), "{error}");
@@ -150,8 +150,8 @@ fn what_cannot_be_is_refused_with_what_can() {
         build().slot_bits(8).bits_per_key(9.0).build().unwrap_err(),
         BuildError::Conflict { first: "slot_bits", second: "bits_per_key" }
     );
-    let huge = CuckooFilter::builder().capacity(usize::MAX).build().unwrap_err();
+    let huge = RemoteCuckooFilter::builder().capacity(usize::MAX).build().unwrap_err();
     assert!(matches!(huge, BuildError::CapacityTooLarge { .. } | BuildError::OutOfMemory { .. }), "{huge}");
-    let large = CuckooFilter::builder().capacity(1 << 43).slot_bits(32).build().unwrap_err();
+    let large = RemoteCuckooFilter::builder().capacity(1 << 43).slot_bits(32).build().unwrap_err();
     assert!(matches!(large, BuildError::OutOfMemory { .. }), "{large}");
 }

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use besom::Filter;
-use besom::cuckoo::CuckooFilterBuilder;
-use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Plain, Swapping};
+use besom::cuckoo::AdaptiveCuckooFilterBuilder;
+use besom::cuckoo::{AdaptiveCuckooFilter, AdaptiveVariant, Cuckooing, Cyclic, Inert, Swapping};
 use besom::testing::Random;
 
 use super::{Stored, is_full, trace};
@@ -13,7 +13,7 @@ use super::{Stored, is_full, trace};
 /// Keys that are not stored; stored ones are small.
 const STRANGERS: u64 = 1 << 40;
 
-fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> CuckooFilterBuilder<V> {
+fn builder<V: AdaptiveVariant>(keys: usize, seed: u64) -> AdaptiveCuckooFilterBuilder<V> {
     AdaptiveCuckooFilter::<V>::builder().capacity(keys).seed(seed)
 }
 
@@ -29,7 +29,7 @@ fn small_support<V: AdaptiveVariant>(keys: u64, slot_bits: u32) -> usize {
 #[test]
 fn cuckooing_has_at_most_half_of_the_false_positives_of_the_plain_filter() {
     for (keys, slot_bits) in [(20_000, 8), (20_000, 12), (200_000, 8)] {
-        let plain = small_support::<Plain>(keys, slot_bits);
+        let plain = small_support::<Inert>(keys, slot_bits);
         let cuckooing = small_support::<Cuckooing>(keys, slot_bits);
         println!("{keys} keys, f = {slot_bits}: {plain} false positives, cuckooing {cuckooing}");
         assert!(cuckooing * 2 <= plain && cuckooing > 0);
@@ -57,7 +57,7 @@ fn on_traces_cuckooing_is_best() {
                 total as f64 / trials as f64
             };
             let cuckooing = mean(on_trace::<Cuckooing>);
-            let others = [mean(on_trace::<Swapping>), mean(on_trace::<Cyclic<1>>), mean(on_trace::<Plain>)];
+            let others = [mean(on_trace::<Swapping>), mean(on_trace::<Cyclic<1>>), mean(on_trace::<Inert>)];
             println!(
                 "f = {slot_bits}, A/S = {ratio}: cuckooing {cuckooing:.0}, swapping {:.0}, cyclic-1 {:.0}, cuckoo 2x4 {:.0}",
                 others[0], others[1], others[2]

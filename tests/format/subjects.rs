@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
 use besom::cascade::Cascade;
-use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::cuckoo::CuckooFilter;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::exact::ExactList;
 use besom::format::Persist;
@@ -108,9 +108,9 @@ subject!(BlockedBloom = "blocked-bloom-half", BlockedBloomFilter, |capacity, see
     filled(builder.hasher::<H>().build().unwrap())
 });
 
-subject!(CuckooPartial, PartialKeyCuckooFilter, |capacity, seed| {
+subject!(Cuckoo, CuckooFilter, |capacity, seed| {
     let shape = [(2, 4), (4, 1), (3, 2)][seed as usize % 3];
-    let builder = PartialKeyCuckooFilter::builder().shape(shape.0, shape.1).max_load(0.8);
+    let builder = CuckooFilter::builder().shape(shape.0, shape.1).max_load(0.8);
     let mut states = filled(builder.capacity(capacity).seed(seed).hasher::<H>().build().unwrap());
     removed(&mut states);
     states
@@ -278,7 +278,7 @@ fn rehashed<F: Adaptive + Clone>((mut states, mut remote): (Vec<State<F>>, Memor
     states
 }
 
-cuckoo_subject!(Cuckoo, cuckoo::Plain);
+cuckoo_subject!(CuckooRemote, cuckoo::Inert);
 cuckoo_subject!(Cuckooing, cuckoo::Cuckooing);
 cuckoo_subject!(Swapping, cuckoo::Swapping);
 cuckoo_subject!(Cyclic1, cuckoo::Cyclic<1>);
@@ -414,9 +414,9 @@ impl<H: KeyHasher> Subject for Exact<H> {
 #[macro_export]
 macro_rules! for_every_subject {
     ([$hasher:ident] $check:ident $(, $argument:expr)*) => {
-        for_every_subject!(@ $hasher, $check, ($($argument),*), Bloom BlockedBloom CuckooPartial Tiny Quotient
+        for_every_subject!(@ $hasher, $check, ($($argument),*), Bloom BlockedBloom Cuckoo Tiny Quotient
             Telescoping TelescopingUncompressed Extension ExtensionOnBins
-            Cuckoo Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
+            CuckooRemote Cuckooing Swapping Cyclic1 Cyclic2 Cyclic3 AdaptiveBloom CascadeOfQuotient Whitelist Broom BroomOnBins Bins
             ShardedQuotient ShardedTelescoping Exact)
     };
     ($check:ident $(, $argument:expr)*) => {

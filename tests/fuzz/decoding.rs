@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
 use besom::cascade::{AdaptiveBloomFilter, Cascade};
-use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::cuckoo::CuckooFilter;
 use besom::cuckoo::{self, AdaptiveCuckooFilter};
 use besom::exact::ExactList;
 use besom::format::{Persist, ReadOptions, Region, WriteOptions, check, inspect};
@@ -60,13 +60,13 @@ fn read_as(bytes: &[u8], random: &mut Random) {
         read::<TelescopingFilter<SipHash>>,
         read::<UncompressedTelescopingFilter<Xxh3>>,
         read::<ExtensionFilter<Xxh3>>,
-        read::<AdaptiveCuckooFilter<cuckoo::Plain, Xxh3>>,
+        read::<AdaptiveCuckooFilter<cuckoo::Inert, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cuckooing, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Swapping, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<1>, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<2>, Xxh3>>,
         read::<AdaptiveCuckooFilter<cuckoo::Cyclic<3>, Xxh3>>,
-        read::<PartialKeyCuckooFilter<Xxh3>>,
+        read::<CuckooFilter<Xxh3>>,
         read::<BinFilter<Xxh3>>,
         read::<BloomFilter<Xxh3>>,
         read::<BlockedBloomFilter<Xxh3>>,

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
 use besom::cascade::{AdaptiveBloomFilter, Cascade};
-use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter};
+use besom::cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
 use besom::quotient::QuotientFilter;
 use besom::telescoping::UncompressedTelescopingFilter;
 use besom::testing::{Fault, Faults, Faulty, Random, fuzz};
@@ -143,7 +143,7 @@ fuzz_adaptive! {
     fuzz_extension_bins: ExtensionFilter, bins, growable;
     fuzz_broom: BroomFilter, growable;
     fuzz_broom_bins: BroomFilter, growable, bins;
-    fuzz_cuckoo: CuckooFilter;
+    fuzz_cuckoo_remote: RemoteCuckooFilter;
     fuzz_cuckooing: CuckooingFilter;
     fuzz_cyclic: CyclicFilter<2>;
     fuzz_swapping: SwappingFilter;
@@ -198,8 +198,7 @@ fn fuzz_plain_filters() {
             BlockedBloomFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed).build();
         let quotient =
             QuotientFilter::builder().capacity(capacity).growable_to(4 * capacity).false_positive_rate(rate);
-        let cuckoo =
-            PartialKeyCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed).build();
+        let cuckoo = CuckooFilter::builder().capacity(capacity).false_positive_rate(rate).seed(seed).build();
         let tiny = TinySet::builder().capacity(capacity).removal(true).seed(seed).build();
         bloom.into_iter().for_each(|filter| insert_all(filter, random));
         blocked.into_iter().for_each(|filter| insert_all(filter, random));

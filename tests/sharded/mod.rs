@@ -26,7 +26,7 @@ macro_rules! for_every_family {
             "extension-bins" besom::ExtensionFilter => table(besom::Table::Bins),
             "extension-reset" besom::ExtensionFilter => overflow(besom::Overflow::Reset),
             "extension, growing" besom::ExtensionFilter => growable(),
-            "cuckoo" besom::cuckoo::CuckooFilter,
+            "cuckoo-remote" besom::cuckoo::RemoteCuckooFilter,
             "cuckooing" besom::cuckoo::CuckooingFilter,
             "cyclic-2" besom::cuckoo::CyclicFilter<2>,
             "swapping" besom::cuckoo::SwappingFilter,

@@ -1,7 +1,7 @@
 //! Catches: a batch that answers otherwise than single queries, shards that share their keys unevenly, a rate that suffers.
 
 use besom::bloom::{BlockedBloomFilter, BloomFilter};
-use besom::cuckoo::PartialKeyCuckooFilter;
+use besom::cuckoo::CuckooFilter;
 use besom::quotient::QuotientFilter;
 use besom::sharded::ShardedError;
 use besom::tinyset::TinySet;
@@ -83,9 +83,7 @@ fn the_rate_is_that_of_the_filter_alone() {
         BlockedBloomFilter::builder().capacity(keys).false_positive_rate(rate).seed(1_u64).build()
     });
     rate_is_kept(|keys| TinySet::builder().capacity(keys).false_positive_rate(rate).seed(1_u64).build());
-    rate_is_kept(|keys| {
-        PartialKeyCuckooFilter::builder().capacity(keys).false_positive_rate(rate).seed(1_u64).build()
-    });
+    rate_is_kept(|keys| CuckooFilter::builder().capacity(keys).false_positive_rate(rate).seed(1_u64).build());
 }
 
 #[test]

@@ -6,7 +6,8 @@ use besom::any::*;
 use besom::bloom::*;
 use besom::cascade::*;
 use besom::cuckoo::{
-    CuckooFilter, CuckooFilterBuilder, CuckooingFilter, CyclicFilter, PartialKeyCuckooFilter, SwappingFilter,
+    AdaptiveCuckooFilterBuilder, CuckooFilter, CuckooingFilter, CyclicFilter, RemoteCuckooFilter,
+    SwappingFilter,
 };
 use besom::isa::*;
 use besom::quotient::*;
@@ -24,14 +25,14 @@ fn every_public_type_goes_to_other_threads_and_is_shared_by_them() {
     shared::<(TelescopingFilter, TelescopingFilterBuilder, UncompressedTelescopingFilter)>();
     shared::<(UncompressedTelescopingFilterBuilder, ExtensionFilter, ExtensionFilterBuilder)>();
     shared::<(
-        CuckooFilter,
+        RemoteCuckooFilter,
         CuckooingFilter,
         CyclicFilter<1>,
         CyclicFilter<2>,
         CyclicFilter<3>,
         SwappingFilter,
     )>();
-    shared::<(PartialKeyCuckooFilter, CuckooFilterBuilder<cuckoo::Plain>)>();
+    shared::<(CuckooFilter, AdaptiveCuckooFilterBuilder<cuckoo::Inert>)>();
     shared::<(BloomFilter, BloomFilterBuilder, BlockedBloomFilter, BlockedBloomFilterBuilder)>();
     shared::<(
         AdaptiveBloomFilter,

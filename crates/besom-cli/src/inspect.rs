@@ -169,8 +169,8 @@ fn parameters(header: &Header) -> Vec<(&'static str, u64)> {
         Kind::Bins => BINS,
         Kind::Extension if is_on_bins(header) => BINS,
         Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension => VALUES,
-        Kind::Cuckoo
-        | Kind::CuckooPartial
+        Kind::CuckooRemote
+        | Kind::Cuckoo
         | Kind::Cuckooing
         | Kind::Swapping
         | Kind::Cyclic1

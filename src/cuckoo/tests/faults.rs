@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::cuckoo::{
-    AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, Plain, Swapping,
+    AdaptiveCuckooFilter, AdaptiveCuckooFilterBuilder, AdaptiveVariant, Cuckooing, Cyclic, Inert, Swapping,
 };
 use crate::testing::{Fault, FaultError, Faults, Faulty, Random};
 use crate::{
@@ -70,7 +70,7 @@ struct Run<V: AdaptiveVariant> {
 }
 
 impl<V: AdaptiveVariant> Run<V> {
-    fn new(builder: CuckooFilterBuilder<V>, seed: u64, kinds: &[Fault]) -> Self {
+    fn new(builder: AdaptiveCuckooFilterBuilder<V>, seed: u64, kinds: &[Fault]) -> Self {
         let mut filter = builder.hasher().seed(seed).build().unwrap();
         filter.capacity = filter.table.layout().slots();
         filter.budget = if seed % 2 == 1 { 8 } else { filter.budget };
@@ -205,7 +205,7 @@ impl<V: AdaptiveVariant> Run<V> {
 
 /// Runs `kinds` of faults on tables of many sizes and says what happened.
 fn drive<V: AdaptiveVariant>(
-    builder: impl Fn() -> CuckooFilterBuilder<V>,
+    builder: impl Fn() -> AdaptiveCuckooFilterBuilder<V>,
     kinds: &[Fault],
     fingerprint: u32,
 ) {
@@ -231,7 +231,7 @@ fn drive<V: AdaptiveVariant>(
 
 /// All kinds of faults for one variant: those that are no lies with short fingerprints, where slots are explained by
 /// the wrong keys all the time; lies with long ones, because no check tells a lie that fits from the truth.
-fn drive_all<V: AdaptiveVariant>(builder: impl Fn() -> CuckooFilterBuilder<V>) {
+fn drive_all<V: AdaptiveVariant>(builder: impl Fn() -> AdaptiveCuckooFilterBuilder<V>) {
     drive(&builder, &Fault::HONEST, 3);
     drive(&builder, &Fault::HONEST, 20);
     drive(&builder, &Fault::ALL, 24);
@@ -239,7 +239,7 @@ fn drive_all<V: AdaptiveVariant>(builder: impl Fn() -> CuckooFilterBuilder<V>) {
 
 #[test]
 fn plain() {
-    drive_all(AdaptiveCuckooFilter::<Plain>::builder);
+    drive_all(AdaptiveCuckooFilter::<Inert>::builder);
 }
 
 #[test]

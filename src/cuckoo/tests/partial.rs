@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::testing::Random;
-use crate::{Filter, Insert, PartialKeyCuckooFilter, Remove};
+use crate::{CuckooFilter, Filter, Insert, Remove};
 
 #[test]
 fn random_operations_agree_with_an_exact_multiset() {
@@ -11,7 +11,7 @@ fn random_operations_agree_with_an_exact_multiset() {
     for (tables, bin_slots, capacity) in
         [(2, 4, 1), (2, 4, 10), (2, 4, 60), (4, 1, 40), (2, 1, 30), (3, 2, 50), (2, 8, 100)]
     {
-        let builder = PartialKeyCuckooFilter::builder().capacity(capacity).shape(tables, bin_slots);
+        let builder = CuckooFilter::builder().capacity(capacity).shape(tables, bin_slots);
         let mut filter = builder.slot_bits(24).seed(3_u64).build().unwrap();
         let mut random = Random::new(capacity as u64);
         let mut model: BTreeMap<u32, usize> = BTreeMap::new();

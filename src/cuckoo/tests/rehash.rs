@@ -6,16 +6,16 @@ use std::ops::{ControlFlow, RangeInclusive};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::cuckoo::{
-    AdaptiveCuckooFilter, AdaptiveVariant, CuckooFilterBuilder, Cuckooing, Cyclic, Swapping,
+    AdaptiveCuckooFilter, AdaptiveCuckooFilterBuilder, AdaptiveVariant, Cuckooing, Cyclic, Swapping,
 };
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
 use crate::{
-    Adaptive, AdaptiveError, Authority, Change, CuckooFilter, Filter, KeyHasher, MemoryRemote, Remote,
+    Adaptive, AdaptiveError, Authority, Change, Filter, KeyHasher, MemoryRemote, Remote, RemoteCuckooFilter,
     Settled,
 };
 
 fn filled<V: AdaptiveVariant>(
-    builder: CuckooFilterBuilder<V>,
+    builder: AdaptiveCuckooFilterBuilder<V>,
     keys: u32,
 ) -> (AdaptiveCuckooFilter<V>, MemoryRemote) {
     let mut filter = builder.capacity(keys as usize).seed(5_u64).build().unwrap();
@@ -26,7 +26,7 @@ fn filled<V: AdaptiveVariant>(
 
 #[test]
 fn the_hash_functions_are_new_each_time() {
-    let (mut filter, mut remote) = filled(CuckooFilter::builder(), 200);
+    let (mut filter, mut remote) = filled(RemoteCuckooFilter::builder(), 200);
     let digest = filter.digest(b"key");
     let mut places = vec![filter.place(digest)];
     for round in 1..=4 {
@@ -63,7 +63,7 @@ fn keys_that_do_not_fit_by_the_old_hash_functions_fit_by_new_ones() {
 #[test]
 fn keys_are_moved_in_groups() {
     let keys = 2000;
-    let (mut filter, remote) = filled(CuckooFilter::builder(), keys);
+    let (mut filter, remote) = filled(RemoteCuckooFilter::builder(), keys);
     let mut remote = CountingRemote::new(remote);
     assert!(filter.rehash(None, None, &mut remote).unwrap());
     let accesses = remote.accesses();
@@ -105,7 +105,7 @@ impl Remote for Shifting {
 
 #[test]
 fn a_key_that_changes_under_way_is_noticed() {
-    let (mut filter, inner) = filled(CuckooFilter::builder().slot_bits(3), 50);
+    let (mut filter, inner) = filled(RemoteCuckooFilter::builder().slot_bits(3), 50);
     let address = inner.iter().next().unwrap().0;
     let fits = |key: &u32| filter.table.holds(address as usize, filter.place(filter.hasher.digest_key(key)));
     let key = (1000..).find(fits).unwrap();
@@ -144,7 +144,7 @@ fn a_rebuild_that_failed_deceives_nobody() {
 }
 
 /// Every access in turn goes wrong in every way.
-fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
+fn fail_everywhere<V: AdaptiveVariant>(builder: AdaptiveCuckooFilterBuilder<V>) {
     let (filter, remote) = filled(builder, 20);
     let (mut before_switch, mut after_switch, mut littered) = (0, 0, 0);
     for fault in Fault::HONEST {
@@ -192,7 +192,7 @@ fn fail_everywhere<V: AdaptiveVariant>(builder: CuckooFilterBuilder<V>) {
 
 #[test]
 fn a_failure_at_any_access_loses_nothing() {
-    fail_everywhere(CuckooFilter::builder());
+    fail_everywhere(RemoteCuckooFilter::builder());
     fail_everywhere(AdaptiveCuckooFilter::<Cyclic<2>>::builder());
     fail_everywhere(AdaptiveCuckooFilter::<Swapping>::builder());
 }

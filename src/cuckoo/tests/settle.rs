@@ -4,7 +4,7 @@
 use crate::cuckoo::{AdaptiveCuckooFilter, Cuckooing, Cyclic};
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
 use crate::{
-    Adaptive, AdaptiveError, Authority, Change, CuckooFilter, Filter, KeyHasher, MemoryRemote, Remote,
+    Adaptive, AdaptiveError, Authority, Change, Filter, KeyHasher, MemoryRemote, Remote, RemoteCuckooFilter,
     Settled,
 };
 
@@ -165,7 +165,7 @@ fn a_key_without_room_is_refused_and_nothing_changes() {
 #[test]
 fn a_failed_way_back_can_be_repeated() {
     let mut remote = Faulty::new(MemoryRemote::new(), Faults::none());
-    let mut filter = CuckooFilter::builder().capacity(100).seed(1_u64).build().unwrap();
+    let mut filter = RemoteCuckooFilter::builder().capacity(100).seed(1_u64).build().unwrap();
     remote.faults.light_fuse(0, Fault::FailAfter);
     assert!(filter.insert("key", &mut remote).is_err());
     assert!(filter.is_empty() && remote.inner.len() == 1);

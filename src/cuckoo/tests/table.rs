@@ -4,7 +4,8 @@ use crate::Digest;
 use crate::cuckoo::layout::CuckooLayout;
 use crate::cuckoo::place::CuckooPlace;
 use crate::cuckoo::table::{Look, SlotTable};
-use crate::cuckoo::{Cuckooing, Cyclic, PartialKey, Swapping, Variant};
+use crate::cuckoo::variant::PartialKey;
+use crate::cuckoo::{Cuckooing, Cyclic, Swapping, Variant};
 use crate::testing::Random;
 
 /// Slot by slot, by the definition.

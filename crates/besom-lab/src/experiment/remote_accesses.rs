@@ -24,7 +24,7 @@ fn with_remote() -> impl Iterator<Item = &'static str> {
     let remote = |name: &str| !name.ends_with("cache") && name != "whitelist";
     registry()
         .iter()
-        .filter(move |entry| (entry.adaptive || entry.name == "cuckoo") && remote(entry.name))
+        .filter(move |entry| (entry.adaptive || entry.name == "cuckoo-remote") && remote(entry.name))
         .map(|entry| entry.name)
 }
 

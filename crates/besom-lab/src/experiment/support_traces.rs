@@ -10,8 +10,8 @@ use crate::subject::Spec;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SupportTraces;
 
-const FILTERS: [&str; 6] = ["cuckoo", "cuckooing", "cyclic-1", "cyclic-2", "cyclic-3", "swapping"];
-const OTHERS: [&str; 5] = ["cuckoo", "cyclic-1", "cyclic-2", "cyclic-3", "swapping"];
+const FILTERS: [&str; 6] = ["cuckoo-remote", "cuckooing", "cyclic-1", "cyclic-2", "cyclic-3", "swapping"];
+const OTHERS: [&str; 5] = ["cuckoo-remote", "cyclic-1", "cyclic-2", "cyclic-3", "swapping"];
 const FINGERPRINTS: [u32; 3] = [8, 12, 16];
 
 /// Long fingerprints need long traces, or there is nothing to count.

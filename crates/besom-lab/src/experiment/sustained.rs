@@ -52,9 +52,9 @@ fn cost(attack: &Attack, rules: Rules, states: u32) -> f64 {
 
 /// Who plays: all filters that adapt, and four that do not.
 fn players() -> impl Iterator<Item = &'static Entry> {
-    registry()
-        .iter()
-        .filter(|entry| entry.adaptive || ["quotient", "cuckoo", "bloom", "stacked"].contains(&entry.name))
+    registry().iter().filter(|entry| {
+        entry.adaptive || ["quotient", "cuckoo-remote", "bloom", "stacked"].contains(&entry.name)
+    })
 }
 
 fn faces(entry: &Entry, attack: &Attack) -> bool {

@@ -67,7 +67,7 @@ const NAMED: [(&str, Style); 31] = [
     ("cyclic-1", style(SKY, Marker::Circle, FULL)),
     ("cyclic-2", style(SKY, Marker::Square, DASHED)),
     ("cyclic-3", style(SKY, Marker::Diamond, DOTTED)),
-    ("cuckoo", style(BLACK, Marker::Cross, FULL)),
+    ("cuckoo-remote", style(BLACK, Marker::Cross, FULL)),
     ("quotient", style(BLACK, Marker::Plus, DASHED)),
     ("vacuum", style(BLACK, Marker::Up, DOTTED)),
     ("adaptive-bloom", style(OLIVE, Marker::Cross, FULL)),

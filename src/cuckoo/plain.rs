@@ -12,7 +12,8 @@ use super::search::{BUDGET, Search, World};
 use super::table::SlotTable;
 use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 
-/// A cuckoo filter without a remote: the fingerprint alone says where else its key may lie.
+/// The cuckoo filter that people know: the fingerprint alone says where else its key may lie (partial-key cuckoo
+/// hashing), so it needs no remote.
 ///
 /// It repairs nothing, and keys are counted as often as they were inserted (a multiset): a key fits up to b·k
 /// times, and each [`remove`](Remove::remove) takes one of them away. Removing a key that was never inserted may
@@ -27,10 +28,10 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// another order of insertion may lie in other slots.
 ///
 /// ```
-/// use besom::cuckoo::PartialKeyCuckooFilter;
+/// use besom::cuckoo::CuckooFilter;
 /// use besom::{Filter, Insert, Remove};
 ///
-/// let mut filter = PartialKeyCuckooFilter::with_capacity(1000)?;
+/// let mut filter = CuckooFilter::with_capacity(1000)?;
 /// filter.insert("besom")?;
 /// assert!(filter.contains("besom"));
 /// assert!(filter.remove("besom")?);
@@ -41,7 +42,7 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// Paper: Fan, Andersen, Kaminsky, Mitzenmacher, "Cuckoo Filter: Practically Better Than Bloom", CoNEXT 2014;
 /// here with k separate tables of any size, the bins of a key lying one stride apart.
 #[derive(Clone)]
-pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
+pub struct CuckooFilter<H: KeyHasher = Xxh3> {
     pub(super) table: SlotTable<PartialKey>,
     hasher: H,
     pub(super) len: usize,
@@ -49,9 +50,9 @@ pub struct PartialKeyCuckooFilter<H: KeyHasher = Xxh3> {
     search: Search<Tag>,
 }
 
-crate::filter::debug_by_figures!([H: KeyHasher] PartialKeyCuckooFilter<H>);
+crate::filter::debug_by_figures!([H: KeyHasher] CuckooFilter<H>);
 
-impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> CuckooFilter<H> {
     pub(super) fn from_parts(table: SlotTable<PartialKey>, hasher: H, capacity: usize) -> Self {
         Self { table, hasher, len: 0, capacity, search: Search::new() }
     }
@@ -83,7 +84,7 @@ impl<H: KeyHasher> PartialKeyCuckooFilter<H> {
     }
 }
 
-impl<H: KeyHasher> PartialEq for PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> PartialEq for CuckooFilter<H> {
     fn eq(&self, other: &Self) -> bool {
         self.table == other.table
             && self.hasher == other.hasher
@@ -91,7 +92,7 @@ impl<H: KeyHasher> PartialEq for PartialKeyCuckooFilter<H> {
     }
 }
 
-impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> Filter for CuckooFilter<H> {
     type Hasher = H;
     type Place = CuckooPlace;
 
@@ -144,7 +145,7 @@ impl<H: KeyHasher> Filter for PartialKeyCuckooFilter<H> {
     }
 }
 
-impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> Insert for CuckooFilter<H> {
     /// A key that is there already is inserted once more.
     fn insert_digest(&mut self, digest: Digest) -> Result<bool, FullError> {
         let full = FullError { len: self.len, capacity: self.capacity };
@@ -167,7 +168,7 @@ impl<H: KeyHasher> Insert for PartialKeyCuckooFilter<H> {
     }
 }
 
-impl<H: KeyHasher> Remove for PartialKeyCuckooFilter<H> {
+impl<H: KeyHasher> Remove for CuckooFilter<H> {
     fn remove_digest(&mut self, digest: Digest) -> Result<bool, RemovalDisabled> {
         let Some(&slot) = self.table.hits(CuckooPlace::new(digest)).first() else { return Ok(false) };
         self.table.erase(slot);
