@@ -20,9 +20,10 @@ use super::variant::{PartialKey, bin, first_bin, partial_bin, stride};
 /// remove another one with the same fingerprint, so remove only what was inserted.
 ///
 /// A query reads k bins, an insertion the same and seldom more. Without the keys there is no way to rebuild
-/// with other hash functions: an insertion that finds no room is refused, and the filter is unchanged. Up to
-/// the default load of 0.95 that does not happen, unless one key is inserted again and again. Because it can happen,
-/// there is no `Extend` and no `FromIterator`: neither could say which keys were refused.
+/// with other hash functions: an insertion that finds no room is refused, and the filter is unchanged. At the default
+/// load of 0.95 that is rare, but a filter for a few dozen keys may refuse the last of them, and any filter refuses a
+/// key that is inserted again and again. That is why there is no `Extend` and no `FromIterator`: neither could say
+/// which keys were refused.
 ///
 /// Two filters are equal if they have the same parameters, the same hash function and the same slots; the same keys in
 /// another order of insertion may lie in other slots.
