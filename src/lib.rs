@@ -136,6 +136,7 @@ pub mod isa {
 pub(crate) use bloom::{BlockedBloomFilter, BloomFilter};
 pub(crate) use cascade::{AdaptiveBloomFilter, Cascade};
 pub(crate) use cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
+pub(crate) use error::RemoteResult;
 pub(crate) use quotient::QuotientFilter;
 pub(crate) use telescoping::UncompressedTelescopingFilter;
 pub(crate) use tinyset::TinySet;

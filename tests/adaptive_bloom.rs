@@ -11,7 +11,7 @@ use besom::quotient::QuotientFilter;
 use besom::whitelist::{WhitelistError, WhitelistFilter};
 use besom::{
     Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
-    InvariantError, Key, MemoryRemote, Remote, Settled, Xxh3,
+    InvariantError, MemoryRemote, Remote, Settled, Xxh3,
 };
 
 /// A permutation of all numbers: distinct numbers are distinct keys.
@@ -182,17 +182,17 @@ impl Filter for WithDictionary {
 type Answer<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 impl Adaptive for WithDictionary {
-    fn insert<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<bool, R> {
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], _: &mut R) -> Answer<bool, R> {
         self.filter.insert(key)?;
-        Ok(self.stored.insert(key.with_bytes(<[u8]>::to_vec)))
+        Ok(self.stored.insert(key.to_vec()))
     }
 
-    fn remove<K: Key + ?Sized, R: Remote>(&mut self, _: &K, _: &mut R) -> Answer<bool, R> {
+    fn remove_bytes<R: Remote>(&mut self, _: &[u8], _: &mut R) -> Answer<bool, R> {
         unreachable!("the adversaries that play here remove nothing")
     }
 
-    fn adapt<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<Adaptation, R> {
-        assert!(!self.stored.contains(&key.with_bytes(<[u8]>::to_vec)));
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], _: &mut R) -> Answer<Adaptation, R> {
+        assert!(!self.stored.contains(key));
         Ok(self.filter.adapt(key).expect("within the bound"))
     }
 

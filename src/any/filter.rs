@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use crate::exact::ExactList;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Insert,
-    InsertManyError, InvariantError, Key, KeyHasher, Merge, MergeError, Remote, Settled, SipHash, Xxh3,
+    Adaptation, Adaptive, Authority, BuildError, Digest, Filter, FilterStats, Insert, InsertManyError,
+    InvariantError, Key, KeyHasher, Merge, MergeError, Remote, RemoteResult, Settled, SipHash, Xxh3,
 };
 
 use super::object::{Adapting, Fixed, Object, Plain};
@@ -338,51 +338,31 @@ impl<H: KeyHasher> Adaptive for AnyFilter<H> {
         self.object.is_hash_addressed()
     }
 
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| Lent::to(remote, |remote| self.object.insert(key, remote)))
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        Lent::to(remote, |remote| self.object.insert(key, remote))
     }
 
-    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| Lent::to(remote, |remote| self.object.insert_new(key, remote)))
+    fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
+        Lent::to(remote, |remote| self.object.insert_new(key, remote))
     }
 
-    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| Lent::to(remote, |remote| self.object.remove_stored(key, remote)))
+    fn remove_stored_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        Lent::to(remote, |remote| self.object.remove_stored(key, remote))
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| Lent::to(remote, |remote| self.object.remove(key, remote)))
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        Lent::to(remote, |remote| self.object.remove(key, remote))
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| Lent::to(remote, |remote| self.object.adapt(key, remote)))
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        Lent::to(remote, |remote| self.object.adapt(key, remote))
     }
 
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         Lent::to(remote, |remote| self.object.clear(remote))
     }
 
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         Lent::to(remote, |remote| self.object.verify_remote(remote))
     }
 
@@ -391,7 +371,7 @@ impl<H: KeyHasher> Adaptive for AnyFilter<H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         Lent::to(remote, |remote| self.object.settle(addresses, authority, remote))
     }
 

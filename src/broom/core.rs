@@ -13,10 +13,10 @@ use super::builder::Blueprint;
 use super::columns::{CROWDING, Columns};
 use super::filter::BroomLevels;
 use super::fingerprint::{Fingerprint, Remainders};
-use super::lists::Outcome;
 use super::local::Local;
 use super::table::{BroomTable, Levels, NoMemory, PlaceOn};
 use super::transaction::atomically;
+use crate::RemoteResult;
 
 /// A broom filter on a table; see [`BroomFilter`](super::BroomFilter).
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
 
     /// An insertion without growth.
     #[inline(always)]
-    pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    pub(super) fn insert_in_place<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let digest = self.digest(key);
         if self.len() < self.capacity {
             let (place, address) = self.placed(digest);
@@ -112,7 +112,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// [`insert_in_place`](Self::insert_in_place) where no version for the processor is compiled into it. Apart from
     /// it, or the closure there would have to lie in memory.
     #[inline(never)]
-    fn insert_by_pointer<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    fn insert_by_pointer<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let ((place, address), mut written) = (self.placed(self.digest(key)), Ok(()));
         let mut push = || {
             let address = address();
@@ -128,7 +128,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// [`insert_in_place`](Self::insert_in_place) for the keys that one look does not suffice for. They are hashed once
     /// more: so the half of the digest that others do not need is computed here alone.
     #[inline(never)]
-    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    fn insert_anywhere<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let digest = self.digest(key);
         let ((place, address), mut written) = (self.placed(digest), Ok(()));
         let alone = self.local.table.is_alone(place);
@@ -158,7 +158,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     /// An insertion into a filter that has to grow for it.
     #[cold]
     #[inline(never)]
-    fn insert_grown<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    fn insert_grown<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         self.grow(remote)?;
         self.insert_in_place(key, remote)
     }
@@ -170,7 +170,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         key: &[u8],
         fingerprint: &Fingerprint,
         remote: &mut R,
-    ) -> Outcome<bool, R> {
+    ) -> RemoteResult<bool, R> {
         let full = self.full();
         atomically(&mut self.local, remote, |steps| {
             if steps.local.table.find(fingerprint).is_some() {
@@ -283,82 +283,66 @@ impl<G: BroomTable, H: KeyHasher> Filter for Core<G, H> {
 
 impl<G: BroomTable, H: KeyHasher> Adaptive for Core<G, H> {
     #[inline(always)]
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| match self.insert_in_place(key, remote) {
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        match self.insert_in_place(key, remote) {
             Err(AdaptiveError::Full(_)) if self.growable => self.insert_grown(key, remote),
             result => result,
-        })
+        }
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| {
-            let fingerprint = self.local.fingerprint(self.digest(key));
-            if self.local.table.find(&fingerprint).is_none() {
-                return Ok(false);
-            }
-            let home = self.local.home_of(fingerprint.quotient(), Some(key), remote)?;
-            let stored = home.stored.iter().find(|stored| stored.key == key);
-            if stored.is_none() && home.homeless.iter().all(|(homeless, _)| homeless != key) {
-                return Ok(false);
-            }
-            let address = self.local.address(&fingerprint);
-            remote.apply(&[Change::Remove { address, key }]).map_err(AdaptiveError::Remote)?;
-            // The filter may never have heard of it, though its row was there.
-            let Some(site) = stored.map(|stored| G::site(stored.spot)) else { return Ok(false) };
-            let bits = self.local.table.take(&fingerprint, site);
-            self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
-            Ok(true)
-        })
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        let fingerprint = self.local.fingerprint(self.digest(key));
+        if self.local.table.find(&fingerprint).is_none() {
+            return Ok(false);
+        }
+        let home = self.local.home_of(fingerprint.quotient(), Some(key), remote)?;
+        let stored = home.stored.iter().find(|stored| stored.key == key);
+        if stored.is_none() && home.homeless.iter().all(|(homeless, _)| homeless != key) {
+            return Ok(false);
+        }
+        let address = self.local.address(&fingerprint);
+        remote.apply(&[Change::Remove { address, key }]).map_err(AdaptiveError::Remote)?;
+        // The filter may never have heard of it, though its row was there.
+        let Some(site) = stored.map(|stored| G::site(stored.spot)) else { return Ok(false) };
+        let bits = self.local.table.take(&fingerprint, site);
+        self.local.add_ghost(fingerprint.step(), fingerprint.function, bits);
+        Ok(true)
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        let adaptation = key.with_bytes(|key| {
-            let digest = self.digest(key);
-            atomically(&mut self.local, remote, |steps| {
-                let mut slots = 0;
-                // A second turn only if the frontier has just passed the key, which then is a stranger to all
-                // that is stored and may be unlucky once more.
-                while let Some((fingerprint, spot)) = {
-                    let fingerprint = steps.local.fingerprint(digest);
-                    steps.local.table.find(&fingerprint).map(|spot| (fingerprint, spot))
-                } {
-                    let list = steps.list(fingerprint.quotient())?;
-                    if list.iter().any(|stored| stored.key == key) {
-                        return Ok(Adaptation::NotFalsePositive);
-                    }
-                    let owner = steps.owner(&list, spot, fingerprint.quotient())?;
-                    // Keys of one digest have no other bits.
-                    if !G::is_extensible(spot) || owner.tail == fingerprint.tail {
-                        return Ok(Adaptation::Unfixable);
-                    }
-                    let bits = steps.local.adaptivity_bits();
-                    steps.tell_apart(&owner, &fingerprint, steps.local.extra);
-                    slots += 1;
-                    if slots == 1 {
-                        steps.reclaim(bits)?;
-                    }
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        let digest = self.digest(key);
+        let adaptation = atomically(&mut self.local, remote, |steps| {
+            let mut slots = 0;
+            // A second turn only if the frontier has just passed the key, which then is a stranger to all
+            // that is stored and may be unlucky once more.
+            while let Some((fingerprint, spot)) = {
+                let fingerprint = steps.local.fingerprint(digest);
+                steps.local.table.find(&fingerprint).map(|spot| (fingerprint, spot))
+            } {
+                let list = steps.list(fingerprint.quotient())?;
+                if list.iter().any(|stored| stored.key == key) {
+                    return Ok(Adaptation::NotFalsePositive);
                 }
-                Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
-            })
+                let owner = steps.owner(&list, spot, fingerprint.quotient())?;
+                // Keys of one digest have no other bits.
+                if !G::is_extensible(spot) || owner.tail == fingerprint.tail {
+                    return Ok(Adaptation::Unfixable);
+                }
+                let bits = steps.local.adaptivity_bits();
+                steps.tell_apart(&owner, &fingerprint, steps.local.extra);
+                slots += 1;
+                if slots == 1 {
+                    steps.reclaim(bits)?;
+                }
+            }
+            Ok(if slots == 0 { Adaptation::NotFalsePositive } else { Adaptation::Fixed { slots } })
         })?;
         self.adaptations += u64::from(adaptation.is_fixed());
         Ok(adaptation)
     }
 
     /// Repairs are forgotten with the hash functions that they were made under.
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         let empty = self.emptied().map_err(|_| self.local.out_of_memory())?;
         clear_remote(remote)?;
         self.local = empty.local;
@@ -366,7 +350,7 @@ impl<G: BroomTable, H: KeyHasher> Adaptive for Core<G, H> {
     }
 
     /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         self.local.verify_remote(remote)
     }
 
@@ -377,7 +361,7 @@ impl<G: BroomTable, H: KeyHasher> Adaptive for Core<G, H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         self.settle_range(addresses, authority, remote)
     }
 

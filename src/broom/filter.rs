@@ -6,7 +6,7 @@ use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};
 use crate::{
-    AdaptiveError, Authority, BuildError, Digest, Growable, InvariantError, Key, KeyHasher, Remote, Settled,
+    Authority, BuildError, Digest, Growable, InvariantError, Key, KeyHasher, Remote, RemoteResult, Settled,
     Table, Xxh3,
 };
 
@@ -164,7 +164,7 @@ impl<H: KeyHasher> BroomFilter<H> {
         other: &BroomFilter<G>,
         other_remote: &mut R,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         on_table!(&mut self.on, filter => {
             on_table!(&other.on, other => filter.merge(other, other_remote, remote))
         })
@@ -258,37 +258,25 @@ impl<H: KeyHasher> Filter for BroomFilter<H> {
 
 impl<H: KeyHasher> Adaptive for BroomFilter<H> {
     #[inline(always)]
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        on_table!(&mut self.on, filter => filter.insert(key, remote))
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        on_table!(&mut self.on, filter => filter.insert_bytes(key, remote))
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        on_table!(&mut self.on, filter => filter.remove(key, remote))
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        on_table!(&mut self.on, filter => filter.remove_bytes(key, remote))
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        on_table!(&mut self.on, filter => filter.adapt(key, remote))
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        on_table!(&mut self.on, filter => filter.adapt_bytes(key, remote))
     }
 
     /// Repairs are forgotten with the hash functions that they were made under.
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&mut self.on, filter => filter.clear(remote))
     }
 
     /// Pairs that are not at their keys' addresses, which a growth that failed has left behind, are no disagreement.
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&self.on, filter => filter.verify_remote(remote))
     }
 
@@ -298,7 +286,7 @@ impl<H: KeyHasher> Adaptive for BroomFilter<H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         on_table!(&mut self.on, filter => filter.settle(addresses, authority, remote))
     }
 
@@ -323,7 +311,7 @@ impl<H: KeyHasher> Growable for BroomFilter<H> {
     /// pairs. If the remote fails in between, pairs stay behind that are not at their keys' addresses; every read
     /// passes over them, and the next growth, [`clear`](Adaptive::clear) or [`rebuild`](Adaptive::rebuild) removes
     /// them.
-    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&mut self.on, filter => filter.grow(remote))
     }
 }

@@ -20,10 +20,10 @@
 //! keys stay, no bits leave with them, and so much would come together (0.38 at a budget of 0.25, when the newest key
 //! is the one that is replaced); so an eighth beyond the budget twice as many keys are carried.
 
-use crate::{KeyHasher, Remote};
+use crate::{KeyHasher, Remote, RemoteResult};
 
 use super::functions::{Step, Which};
-use super::lists::{Outcome, StoredOn};
+use super::lists::StoredOn;
 use super::table::BroomTable;
 use super::transaction::Transaction;
 
@@ -48,7 +48,7 @@ struct Passed {
 
 impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Carries the next keys to the new function if adaptivity bits are short, of which there were so many before.
-    pub(super) fn reclaim(&mut self, before: usize) -> Outcome<(), R> {
+    pub(super) fn reclaim(&mut self, before: usize) -> RemoteResult<(), R> {
         let (bits, budget) = (self.local.adaptivity_bits(), self.local.budget);
         if bits > budget {
             let most = bits.saturating_sub(before) + MORE;
@@ -60,7 +60,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Carries the next keys to the new function, up to so many. Returns how many were carried.
     ///
     /// Reads a range for every [`AHEAD`] steps, and one more for every key that collides under its new function.
-    pub(super) fn advance(&mut self, most: usize) -> Outcome<usize, R> {
+    pub(super) fn advance(&mut self, most: usize) -> RemoteResult<usize, R> {
         #[cfg(test)]
         if !self.local.switches.frontier {
             return Ok(0);
@@ -79,7 +79,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// Makes one step of the walk: moves the frontier over one address.
-    fn pass(&mut self, step: u64) -> Outcome<Passed, R> {
+    fn pass(&mut self, step: u64) -> RemoteResult<Passed, R> {
         let here = self.local.functions.step(step);
         let (Step { quotient, .. }, old) = (here, self.local.functions.number(Which::Old));
         let ghosts = self.kill_ghosts(here, old);
@@ -107,7 +107,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// Reads the addresses of the next steps at once, which follow each other, unless that was done.
-    fn look_ahead(&mut self, step: u64) -> Outcome<(), R> {
+    fn look_ahead(&mut self, step: u64) -> RemoteResult<(), R> {
         let here = self.local.addresses(self.local.functions.step(step).quotient);
         if self.has_ahead(&here) {
             return Ok(());

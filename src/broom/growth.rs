@@ -12,11 +12,11 @@
 //! leaves behind in the other half is read by nobody, and the next growth, `clear` or `rebuild` removes it.
 
 use crate::filter::{Grouped, clear_range};
-use crate::{AdaptiveError, Growable, KeyHasher, Remote};
+use crate::{AdaptiveError, Growable, KeyHasher, Remote, RemoteResult};
 
 use super::addresses::HALF;
 use super::core::Core;
-use super::lists::{Home, Outcome};
+use super::lists::Home;
 use super::local::Local;
 use super::table::BroomTable;
 
@@ -27,7 +27,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         other: &Core<G2, H2>,
         other_remote: &mut R,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let mut capacity = self.capacity;
         loop {
             let merged = self.become_anew(capacity, remote, |fresh, remote| {
@@ -49,8 +49,8 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         &mut self,
         capacity: usize,
         remote: &mut R,
-        more: impl FnOnce(&mut Self, &mut Grouped<'_, R>) -> Outcome<(), R>,
-    ) -> Outcome<(), R> {
+        more: impl FnOnce(&mut Self, &mut Grouped<'_, R>) -> RemoteResult<(), R>,
+    ) -> RemoteResult<(), R> {
         remote.begin_groups().map_err(AdaptiveError::Remote)?;
         let mut fresh = self.successor(capacity)?;
         clear_range(self.local.other_half(), remote)?;
@@ -80,8 +80,8 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     fn each_key<R: Remote>(
         &self,
         remote: &mut R,
-        mut visit: impl FnMut(&[u8], &mut R) -> Outcome<(), R>,
-    ) -> Outcome<(), R> {
+        mut visit: impl FnMut(&[u8], &mut R) -> RemoteResult<(), R>,
+    ) -> RemoteResult<(), R> {
         for step in 0..self.quotients() {
             let quotient = self.functions.step(step).quotient;
             let expected = self.table.stored_at(quotient);
@@ -100,7 +100,7 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
 }
 
 impl<G: BroomTable, H: KeyHasher> Growable for Core<G, H> {
-    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         let capacity = self.capacity.checked_mul(2).ok_or_else(|| self.full())?;
         self.become_anew(capacity, remote, |_, _| Ok(()))?;
         self.growths += 1;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::{AdaptiveError, KeyHasher, Remote};
+use crate::{AdaptiveError, KeyHasher, Remote, RemoteResult};
 
 use super::fingerprint::Fingerprint;
 use super::local::Local;
@@ -16,8 +16,6 @@ use super::table::BroomTable;
 
 /// Pairs of the remote.
 pub(super) type Pairs = Vec<(u64, Vec<u8>)>;
-
-pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 /// A key that the filter has, and where.
 #[derive(Debug, Clone)]
@@ -64,7 +62,7 @@ impl<S: Copy + Ord> Claims<S> {
 }
 
 /// The pairs of a range.
-pub(super) fn read<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) -> Outcome<Pairs, R> {
+pub(super) fn read<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) -> RemoteResult<Pairs, R> {
     let mut pairs = Vec::new();
     let visit = &mut |address: u64, key: &[u8]| {
         pairs.push((address, key.to_vec()));
@@ -81,7 +79,7 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
         quotient: u64,
         last: Option<&[u8]>,
         remote: &mut R,
-    ) -> Outcome<Home<G::Spot>, R> {
+    ) -> RemoteResult<Home<G::Spot>, R> {
         Ok(self.paired(read(self.addresses(quotient), remote)?, last))
     }
 
@@ -119,7 +117,7 @@ impl<G: BroomTable, H: KeyHasher> Local<G, H> {
     }
 
     /// Whether the remote holds exactly the keys of this filter, in one scan. Debris is no disagreement.
-    pub(super) fn verify_remote<R: Remote>(&self, remote: &mut R) -> Outcome<(), R> {
+    pub(super) fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         let (mut quotient, mut pairs, mut found, mut result) = (0, Vec::new(), 0, Ok(()));
         let visit = &mut |address: u64, key: &[u8]| {
             if self.quotient_at(address) != quotient {

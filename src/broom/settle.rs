@@ -10,10 +10,9 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::filter::clear_range;
-use crate::{Authority, KeyHasher, Remote, Settled};
+use crate::{Authority, KeyHasher, Remote, RemoteResult, Settled};
 
 use super::core::Core;
-use super::lists::Outcome;
 use super::table::BroomTable;
 use super::transaction::{Transaction, atomically};
 
@@ -27,7 +26,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Outcome<Settled, R> {
+    ) -> RemoteResult<Settled, R> {
         let (all, mut slots) = (self.local.all_addresses(), 0);
         // Both addresses of a quotient.
         let (start, end) =
@@ -55,7 +54,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Outcome<usize, R> {
+    ) -> RemoteResult<usize, R> {
         // A full filter takes keys in, too: what was made after all may be in place of fingerprints that go only later.
         // Until then it takes no others.
         atomically(&mut self.local, remote, |steps| {
@@ -75,7 +74,7 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
 
 impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// Sends every key at these addresses, or found on the way, home. Returns all quotients that were looked at.
-    fn gather(&mut self, addresses: RangeInclusive<u64>) -> Outcome<BTreeSet<u64>, R> {
+    fn gather(&mut self, addresses: RangeInclusive<u64>) -> RemoteResult<BTreeSet<u64>, R> {
         self.read_ahead(addresses.clone())?;
         let mut open: Vec<u64> =
             addresses.step_by(2).map(|address| self.local.quotient_at(address)).collect();

@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use crate::bits::BitString;
-use crate::{AdaptiveError, Change, KeyHasher, Remote};
+use crate::{AdaptiveError, Change, KeyHasher, Remote, RemoteResult};
 
 use super::fingerprint::{Fingerprint, TAIL_BITS};
 use super::functions::Step;
-use super::lists::{self, Home, Outcome, Pairs, Stored, StoredOn};
+use super::lists::{self, Home, Pairs, Stored, StoredOn};
 use super::local::Local;
 use super::table::{BroomTable, NoMemory, Room};
 
@@ -60,8 +60,8 @@ pub(super) struct Transaction<'t, G: BroomTable, H: KeyHasher, R: Remote> {
 pub(super) fn atomically<G: BroomTable, H: KeyHasher, R: Remote, T>(
     local: &mut Local<G, H>,
     remote: &mut R,
-    steps: impl FnOnce(&mut Transaction<'_, G, H, R>) -> Outcome<T, R>,
-) -> Outcome<T, R> {
+    steps: impl FnOnce(&mut Transaction<'_, G, H, R>) -> RemoteResult<T, R>,
+) -> RemoteResult<T, R> {
     let position = local.functions.position();
     local.table.begin();
     let (pending, undo) = (BTreeMap::new(), Vec::new());
@@ -82,12 +82,16 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Drop for Transaction<'_, G, H, R> {
 impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     /// The keys of a quotient, as they will be after the changes so far, each with its fingerprint: those that have
     /// none get one.
-    pub(super) fn list(&mut self, quotient: u64) -> Outcome<Vec<StoredOn<G>>, R> {
+    pub(super) fn list(&mut self, quotient: u64) -> RemoteResult<Vec<StoredOn<G>>, R> {
         self.list_but(quotient, None)
     }
 
     /// The same, but one key, whose turn comes last, may stay without.
-    pub(super) fn list_but(&mut self, quotient: u64, but: Option<&[u8]>) -> Outcome<Vec<StoredOn<G>>, R> {
+    pub(super) fn list_but(
+        &mut self,
+        quotient: u64,
+        but: Option<&[u8]>,
+    ) -> RemoteResult<Vec<StoredOn<G>>, R> {
         loop {
             let mut home = self.home_of(quotient, but)?;
             home.homeless.retain(|(key, _)| Some(key.as_slice()) != but);
@@ -97,13 +101,13 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// The keys of a quotient, as they will be after the changes so far, of which `last` is the last to be paired.
-    pub(super) fn home_of(&mut self, quotient: u64, last: Option<&[u8]>) -> Outcome<Home<G::Spot>, R> {
+    pub(super) fn home_of(&mut self, quotient: u64, last: Option<&[u8]>) -> RemoteResult<Home<G::Spot>, R> {
         let pairs = self.read(self.local.addresses(quotient))?;
         Ok(self.local.paired(pairs, last))
     }
 
     /// The pairs of a range, as they will be after the changes so far.
-    pub(super) fn read(&mut self, addresses: RangeInclusive<u64>) -> Outcome<Pairs, R> {
+    pub(super) fn read(&mut self, addresses: RangeInclusive<u64>) -> RemoteResult<Pairs, R> {
         let (start, end) = (*addresses.start(), *addresses.end());
         let covers = |ahead: &&Ahead| *ahead.addresses.start() <= start && *ahead.addresses.end() >= end;
         let mut pairs = match self.ahead.as_ref().filter(covers) {
@@ -132,7 +136,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// Reads a range that is going to be read in parts.
-    pub(super) fn read_ahead(&mut self, addresses: RangeInclusive<u64>) -> Outcome<(), R> {
+    pub(super) fn read_ahead(&mut self, addresses: RangeInclusive<u64>) -> RemoteResult<(), R> {
         let mut pairs = lists::read(addresses.clone(), self.remote)?;
         // As they should come.
         pairs.sort_unstable();
@@ -154,7 +158,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
         list: &[StoredOn<G>],
         spot: G::Spot,
         quotient: u64,
-    ) -> Outcome<Fingerprint, R> {
+    ) -> RemoteResult<Fingerprint, R> {
         let owner = list.iter().find(|stored| stored.spot == spot);
         let owner = owner.map(|stored| stored.fingerprint);
         owner.ok_or_else(|| self.local.inconsistent(quotient, list.len()))
@@ -169,7 +173,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// Makes way for a newcomer and stores it.
-    pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> Outcome<(), R> {
+    pub(super) fn place(&mut self, fingerprint: &Fingerprint, key: &[u8]) -> RemoteResult<(), R> {
         if self.local.table.find(fingerprint).is_some() {
             let mut list = self.list_but(fingerprint.quotient(), Some(key))?;
             // A row of its own that is there already speaks for no fingerprint.
@@ -180,7 +184,12 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// The same where the keys of the quotient are known.
-    fn settle_in(&mut self, fingerprint: &Fingerprint, key: &[u8], list: &[StoredOn<G>]) -> Outcome<(), R> {
+    fn settle_in(
+        &mut self,
+        fingerprint: &Fingerprint,
+        key: &[u8],
+        list: &[StoredOn<G>],
+    ) -> RemoteResult<(), R> {
         if let Some(spot) = self.local.table.find(fingerprint) {
             let accepted = |stored: &&StoredOn<G>| self.local.table.find(&stored.fingerprint) == Some(spot);
             let owner = list.iter().find(accepted).map(|stored| stored.fingerprint);
@@ -216,7 +225,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
 
     /// Takes out the fingerprints of a quotient that none of its keys has, but those that do not stand for themselves:
     /// those of keys with one digest cannot be told apart.
-    pub(super) fn drop_spares(&mut self, quotient: u64) -> Outcome<(), R> {
+    pub(super) fn drop_spares(&mut self, quotient: u64) -> RemoteResult<(), R> {
         let keys: Vec<Fingerprint> =
             self.home_of(quotient, None)?.stored.into_iter().map(|stored| stored.fingerprint).collect();
         while self.local.table.stored_at(quotient) > keys.len() {
@@ -271,7 +280,7 @@ impl<G: BroomTable, H: KeyHasher, R: Remote> Transaction<'_, G, H, R> {
     }
 
     /// Tells the remote of everything. If that succeeds there is no way back.
-    fn commit(&mut self) -> Outcome<(), R> {
+    fn commit(&mut self) -> RemoteResult<(), R> {
         if !self.pending.is_empty() {
             let changes = self.pending.iter().map(|(&(address, ref key), &there)| match there {
                 true => Change::Insert { address, key },

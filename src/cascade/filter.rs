@@ -9,8 +9,8 @@ use super::sizes::Sizes;
 use crate::error::ensure;
 use crate::filter::clear_remote;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, HashAddressed,
-    InvariantError, Key, KeyHasher, Remote, Settled, Xxh3,
+    Adaptation, Adaptive, Authority, BuildError, Digest, Filter, FilterStats, HashAddressed, InvariantError,
+    KeyHasher, Remote, RemoteResult, Settled, Xxh3,
 };
 
 /// A filter made adaptive by levels: it repairs every false positive that it is told of, in constant space.
@@ -161,48 +161,28 @@ impl<F: LevelFilter, H: KeyHasher> Filter for Cascade<F, H> {
 impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
     const HASH_ADDRESSED: bool = true;
 
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| self.insert_bytes(key, remote))
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.insert_key(key, remote)
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| self.remove_bytes(key, false, remote))
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.remove_key(key, false, remote)
     }
 
-    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| self.insert_new_bytes(key, remote))
+    fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
+        self.insert_new_key(key, remote)
     }
 
     /// Reads the key's list: its neighbours have to be told from it.
-    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| self.remove_bytes(key, true, remote))
+    fn remove_stored_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.remove_key(key, true, remote)
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|key| self.adapt_bytes(key, remote))
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        self.adapt_key(key, remote)
     }
 
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         let levels = self.empty_levels(1)?;
         clear_remote(remote)?;
         self.take(levels, 1);
@@ -210,7 +190,7 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         Ok(())
     }
 
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         self.verify_lists(remote)
     }
 
@@ -221,11 +201,11 @@ impl<F: LevelFilter, H: KeyHasher> Adaptive for Cascade<F, H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         self.settle_lists(&addresses, authority, remote)
     }
 
-    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<bool, R> {
         self.make_again(remote)?;
         Ok(true)
     }

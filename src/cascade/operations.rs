@@ -6,16 +6,14 @@ use super::level::LevelFilter;
 use super::levels::{Levels, NoRoom};
 use crate::filter::out_of_memory;
 use crate::homes::Seen;
-use crate::{Adaptation, AdaptiveError, Change, Digest, Filter, FullError, KeyHasher, Remote};
-
-pub(super) type Outcome<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
+use crate::{Adaptation, AdaptiveError, Change, Digest, Filter, FullError, KeyHasher, Remote, RemoteResult};
 
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     /// Rebuilds that one repair makes before it gives up. Each accepts the key again with probability ε only.
     const MAX_REBUILDS: u64 = 16;
 
     /// Reads the list of a key.
-    fn read<R: Remote>(&self, digest: Digest, key: &[u8], remote: &mut R) -> Outcome<Neighbours, R> {
+    fn read<R: Remote>(&self, digest: Digest, key: &[u8], remote: &mut R) -> RemoteResult<Neighbours, R> {
         let (list, homes) = (self.ledger.list(digest), self.ledger.homes());
         let seen = Seen::read(homes.addresses(list), Some(key), &self.hasher, remote)?;
         let (sum, own) = (ListSum::of(seen.others.iter().copied()), self.ledger.sum(list));
@@ -68,12 +66,12 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         rebuilds: u64,
         expected: &Ledger,
         keep: impl Fn(&[u8]) -> bool,
-    ) -> Outcome<Levels<F>, R> {
+    ) -> RemoteResult<Levels<F>, R> {
         let (levels, found) = self.scanned(remote, rebuilds, keep)?;
         if found == *expected { Ok(levels) } else { Err(expected.disagreement(&found)) }
     }
 
-    pub(super) fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<bool, R> {
+    pub(super) fn insert_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let digest = self.hasher.digest(key);
         if self.contains_digest(digest) {
             let Neighbours { is_known, has_row, .. } = self.read(digest, key, remote)?;
@@ -84,12 +82,12 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
                 return Ok(false);
             }
         }
-        self.insert_new_bytes(key, remote)?;
+        self.insert_new_key(key, remote)?;
         Ok(true)
     }
 
     /// Inserts a key that is not stored.
-    pub(super) fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<(), R> {
+    pub(super) fn insert_new_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
         let digest = self.hasher.digest(key);
         if self.len() >= self.capacity() {
             return Err(self.full().into());
@@ -108,12 +106,12 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         Ok(())
     }
 
-    pub(super) fn remove_bytes<R: Remote>(
+    pub(super) fn remove_key<R: Remote>(
         &mut self,
         key: &[u8],
         is_stored: bool,
         remote: &mut R,
-    ) -> Outcome<bool, R> {
+    ) -> RemoteResult<bool, R> {
         let digest = self.hasher.digest(key);
         if !self.contains_digest(digest) {
             return Ok(false);
@@ -148,7 +146,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         Ok(true)
     }
 
-    pub(super) fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Outcome<Adaptation, R> {
+    pub(super) fn adapt_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
         let digest = self.hasher.digest(key);
         if !self.contains_digest(digest) {
             return Ok(Adaptation::NotFalsePositive);
@@ -180,7 +178,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         digest: Digest,
         neighbours: &[Digest],
         remote: &mut R,
-    ) -> Outcome<(Result<usize, NoRoom>, usize), R> {
+    ) -> RemoteResult<(Result<usize, NoRoom>, usize), R> {
         if self.levels.reserve_rejection(digest, neighbours).is_ok() {
             return Ok((self.levels.reject(digest, neighbours), 0));
         }

@@ -6,14 +6,13 @@ use super::filter::Cascade;
 use super::ledger::{Ledger, ListSum};
 use super::level::LevelFilter;
 use super::levels::{Levels, NoRoom};
-use super::operations::Outcome;
 use crate::filter::out_of_memory;
 use crate::homes::visit_keys;
-use crate::{AdaptiveError, Authority, Digest, Filter, KeyHasher, Remote, Settled};
+use crate::{AdaptiveError, Authority, Digest, Filter, KeyHasher, Remote, RemoteResult, Settled};
 
 impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     /// One scan: every key accepted, and all of them those of the ledger.
-    pub(super) fn verify_lists<R: Remote>(&self, remote: &mut R) -> Outcome<(), R> {
+    pub(super) fn verify_lists<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         let mut found = Ledger::new(self.sizes.lists).map_err(out_of_memory)?;
         visit_keys(0..=u64::MAX, &self.hasher, remote, &mut |digest, _| {
             if !self.contains_digest(digest) {
@@ -33,7 +32,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         addresses: &RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Outcome<Settled, R> {
+    ) -> RemoteResult<Settled, R> {
         let homes = self.ledger.homes();
         let (first, last) = (homes.of(*addresses.start()), homes.of(*addresses.end()));
         let mut slots = 0;
@@ -57,7 +56,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 
     /// Takes in keys that the remote has and the filter rejects.
-    fn adopt<R: Remote>(&mut self, keys: &[Digest], remote: &mut R) -> Outcome<(), R> {
+    fn adopt<R: Remote>(&mut self, keys: &[Digest], remote: &mut R) -> RemoteResult<(), R> {
         for &digest in keys {
             if self.len() >= self.capacity() {
                 return Err(self.full().into());
@@ -73,7 +72,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
     }
 
     /// Makes levels and ledger again from all keys of the remote.
-    pub(super) fn make_again<R: Remote>(&mut self, remote: &mut R) -> Outcome<(), R> {
+    pub(super) fn make_again<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         let (levels, ledger) = self.scanned(remote, 1, |_| true)?;
         self.take(levels, 1);
         self.ledger = ledger;
@@ -87,7 +86,7 @@ impl<F: LevelFilter, H: KeyHasher> Cascade<F, H> {
         remote: &mut R,
         rebuilds: u64,
         keep: impl Fn(&[u8]) -> bool,
-    ) -> Outcome<(Levels<F>, Ledger), R> {
+    ) -> RemoteResult<(Levels<F>, Ledger), R> {
         let mut levels = self.empty_levels(rebuilds)?;
         let mut ledger = Ledger::new(self.sizes.lists).map_err(out_of_memory)?;
         visit_keys(0..=u64::MAX, &self.hasher, remote, &mut |digest, key| {

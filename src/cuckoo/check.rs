@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range, RangeInclusive};
 
-use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
@@ -16,7 +16,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         slots: Range<usize>,
         remote: &mut R,
         mut visit: impl FnMut(usize, &[u8]),
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let addresses = self.addresses.of(slots.start)..=self.addresses.of(slots.end - 1);
         let visited = remote.range(addresses, &mut |address, key| {
             self.addresses.slot(address).into_iter().for_each(|slot| visit(slot, key));
@@ -32,7 +32,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         slot: usize,
         remote: &mut R,
         visit: impl FnOnce(&[u8], CuckooPlace) -> T,
-    ) -> Result<T, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<T, R> {
         let (mut visit, mut seen, mut found) = (Some(visit), None, 0);
         self.visit_slots(slot..slot + 1, remote, |_, key| {
             let place = self.place_of(self.hasher.digest(key));
@@ -52,7 +52,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         slot: usize,
         draft: &mut Draft,
         remote: &mut R,
-    ) -> Result<Resident, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Resident, R> {
         let resident = self.read_slot(slot, remote, |key, place| draft.resident(key, place))?;
         if draft.is_elsewhere(slot, resident) {
             let address = self.addresses.of(slot);
@@ -68,7 +68,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         place: CuckooPlace,
         remote: &mut R,
-    ) -> Result<Option<usize>, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Option<usize>, R> {
         for slot in self.table.hits(place) {
             if self.read_slot(slot, remote, |stored, _| stored == key)? {
                 return Ok(Some(slot));
@@ -78,7 +78,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// Reads everything: every occupied slot has exactly its key, and no key lies anywhere else, or in two slots.
-    pub(super) fn check_all<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    pub(super) fn check_all<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         // Only a key that hits a second slot can lie there as well: one in this many, as false positives are.
         let mut doubtful: Vec<(u128, usize)> = Vec::new();
         let debris = self.scan_slots(0..=u64::MAX, remote, |slot, digest| {
@@ -94,11 +94,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         same_digest.filter(|slots| slots.len() > 1).try_for_each(|slots| self.check_different(slots, remote))
     }
 
-    fn check_different<R: Remote>(
-        &self,
-        slots: &[(u128, usize)],
-        remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    fn check_different<R: Remote>(&self, slots: &[(u128, usize)], remote: &mut R) -> RemoteResult<(), R> {
         let mut draft = Draft::default();
         slots.iter().try_for_each(|&(_, slot)| self.read_occupant(slot, &mut draft, remote).map(drop))
     }
@@ -110,7 +106,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         addresses: RangeInclusive<u64>,
         remote: &mut R,
         mut visit: impl FnMut(usize, Digest),
-    ) -> Result<Option<u64>, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Option<u64>, R> {
         let mut walk = Walk { filter: self, next: 0 };
         let (mut debris, mut mismatch) = (None, None);
         let scanned = remote.range(addresses, &mut |address, key| {

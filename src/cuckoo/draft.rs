@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::{AdaptiveError, Change, Remote};
+use crate::{AdaptiveError, Change, Remote, RemoteResult};
 
 use super::address::Addresses;
 use super::place::CuckooPlace;
@@ -126,7 +126,7 @@ impl Draft {
         table: &mut SlotTable<V>,
         addresses: Addresses,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         debug_assert!(
             self.planned.iter().all(|planned| {
                 !planned.moved || self.occupant(planned.slot).is_none() == table.is_vacant(planned.slot)

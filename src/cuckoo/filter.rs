@@ -4,8 +4,8 @@
 use std::ops::RangeInclusive;
 
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, InvariantError,
-    Key, KeyHasher, Remote, Settled, Xxh3, filter::clear_remote,
+    Adaptation, Adaptive, Authority, BuildError, Digest, Filter, FilterStats, InvariantError, KeyHasher,
+    Remote, RemoteResult, Settled, Xxh3, filter::clear_remote,
 };
 
 use super::address::Addresses;
@@ -192,48 +192,32 @@ impl<V: Variant, H: KeyHasher> Filter for AdaptiveCuckooFilter<V, H> {
 }
 
 impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| self.insert_bytes(bytes, remote))
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.insert_key(key, remote)
     }
 
     /// Reads only where other keys have to make room.
-    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| self.insert_new_bytes(bytes, remote))
+    fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
+        self.insert_new_key(key, remote)
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| self.remove_bytes(bytes, remote))
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.remove_key(key, remote)
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| self.adapt_bytes(bytes, remote))
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        self.adapt_key(key, remote)
     }
 
     /// The hash functions and the counters stay.
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         clear_remote(remote)?;
         self.table.clear();
         (self.len, self.littered) = (0, false);
         Ok(())
     }
 
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         self.check_all(remote)
     }
 
@@ -244,7 +228,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> Adaptive for AdaptiveCuckooFilter<V, H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         self.settle_slots(&addresses, authority, remote)
     }
 

@@ -1,7 +1,7 @@
 //! Insertion, removal and the frame of a repair. Each plans first, then has the remote make one group of changes,
 //! and changes the table after that.
 
-use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
+use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote, RemoteResult};
 
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
@@ -12,25 +12,17 @@ use super::search::World;
 use super::variant::{AdaptiveVariant, Variant};
 
 impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
-    pub(super) fn insert_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    pub(super) fn insert_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let place = self.place_of(self.hasher.digest(key));
         if self.table.look(place).hit && self.find(key, place, remote)?.is_some() {
             return Ok(false);
         }
-        self.insert_new_bytes(key, remote)?;
+        self.insert_new_key(key, remote)?;
         Ok(true)
     }
 
     /// Inserts a key that is not stored.
-    pub(super) fn insert_new_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    pub(super) fn insert_new_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
         if self.len >= self.capacity {
             return Err(self.full().into());
         }
@@ -52,7 +44,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         place: CuckooPlace,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let insertion = [Change::Insert { address: self.addresses.of(slot), key }];
         remote.apply(&insertion).map_err(AdaptiveError::Remote)?;
         self.table.put(slot, place, 0);
@@ -68,7 +60,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         place: CuckooPlace,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let mut scratch = std::mem::replace(&mut self.scratch, Scratch::new());
         let result = self.insert_by_chain_with(&mut scratch, key, place, remote);
         scratch.trim();
@@ -82,7 +74,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         key: &[u8],
         place: CuckooPlace,
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let newcomer = scratch.draft.resident(key, place);
         if self.plan_chain(newcomer, 0..self.table.layout().tables, None, scratch, remote)? {
             return scratch.draft.commit(&mut self.table, self.addresses, remote);
@@ -106,7 +98,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         avoid: Option<CuckooPlace>,
         scratch: &mut Scratch,
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<bool, R> {
         let Scratch { draft, search } = scratch;
         let mut live = Live { filter: self, draft, remote, avoid };
         let found = search.run(&mut live, self.table.layout(), newcomer, tables, self.budget)?;
@@ -116,11 +108,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         Ok(found)
     }
 
-    pub(super) fn remove_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    pub(super) fn remove_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let place = self.place_of(self.hasher.digest(key));
         let Some(slot) = self.find(key, place, remote)? else { return Ok(false) };
         let change = [Change::Remove { address: self.addresses.of(slot), key }];
@@ -136,11 +124,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 }
 
 impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
-    pub(super) fn adapt_bytes<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
+    pub(super) fn adapt_key<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
         let digest = self.hasher.digest(key);
         let query = self.place_of(digest);
         let mut scratch = Scratch::new();
@@ -169,7 +153,7 @@ impl<V: AdaptiveVariant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         draft: &Draft,
         query: Digest,
         remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Adaptation, R> {
         let adaptation = match outcome {
             Outcome::Fixed => {
                 draft.commit(&mut self.table, self.addresses, remote)?;

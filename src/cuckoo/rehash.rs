@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 
 use crate::filter::{Grouped, clear_range};
-use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::AdaptiveCuckooFilter;
 use super::address::Addresses;
@@ -31,7 +31,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         newcomer: Option<Digest>,
         avoid: Option<Digest>,
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<bool, R> {
         remote.begin_groups().map_err(AdaptiveError::Remote)?;
         if self.littered {
             self.sweep(remote)?;
@@ -49,11 +49,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// The digests of all keys in the order of their slots, and that of the newcomer behind them.
-    fn digests<R: Remote>(
-        &self,
-        newcomer: Option<Digest>,
-        remote: &mut R,
-    ) -> Result<Vec<Digest>, AdaptiveError<R::Error>> {
+    fn digests<R: Remote>(&self, newcomer: Option<Digest>, remote: &mut R) -> RemoteResult<Vec<Digest>, R> {
         let mut digests = with_room_for(self.len + usize::from(newcomer.is_some()))?;
         self.scan_slots(self.addresses.all(), remote, |_, digest| digests.push(digest))?;
         digests.extend(newcomer);
@@ -67,7 +63,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         digests: &[Digest],
         seats: &[usize],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let mut table = empty_like(&self.table)?;
         for (&digest, &slot) in digests.iter().zip(seats) {
             table.put(slot, place_in_epoch(&self.hasher, digest, epoch), 0);
@@ -92,7 +88,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         digests: &[Digest],
         seats: &[usize],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let mut remote = Grouped::new(remote);
         let occupied = (0..self.table.layout().slots()).filter(|&slot| !self.table.is_vacant(slot));
         for ((slot, &digest), &seat) in occupied.zip(digests).zip(seats) {
@@ -110,7 +106,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
 
     /// Removes everything outside the half of the addresses in use: copies of keys that a rehash has left there. All
     /// that the filter holds lies in the half in use, so nothing is lost.
-    pub(super) fn sweep<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    pub(super) fn sweep<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         for range in self.addresses.elsewhere() {
             clear_range(range, remote)?;
         }

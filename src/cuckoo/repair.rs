@@ -1,7 +1,7 @@
 //! How each variant repairs a false positive: it plans on a draft and says what it came to. Nothing is changed
 //! here.
 
-use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::AdaptiveCuckooFilter;
 use super::draft::{Draft, Resident};
@@ -30,11 +30,7 @@ pub(super) enum Outcome {
 
 impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
     /// Plans changes after which no stored key collides with the query.
-    pub(super) fn plan<R: Remote>(
-        &self,
-        scratch: &mut Scratch,
-        remote: &mut R,
-    ) -> Result<Outcome, AdaptiveError<R::Error>> {
+    pub(super) fn plan<R: Remote>(&self, scratch: &mut Scratch, remote: &mut R) -> RemoteResult<Outcome, R> {
         match V::ON_FALSE_POSITIVE {
             OnFalsePositive::Nothing => Ok(Outcome::Unfixable),
             OnFalsePositive::NextTable => self.move_on(scratch, remote),
@@ -45,11 +41,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
 
     /// Each colliding key goes to its next table, by a chain like that of an insertion; no key of the chain
     /// comes to collide with the query. If there is no chain, the tables after the next one are tried.
-    fn move_on<R: Remote>(
-        &self,
-        scratch: &mut Scratch,
-        remote: &mut R,
-    ) -> Result<Outcome, AdaptiveError<R::Error>> {
+    fn move_on<R: Remote>(&self, scratch: &mut Scratch, remote: &mut R) -> RemoteResult<Outcome, R> {
         for &(slot, resident) in self.collisions {
             // A chain of this repair may have moved it already, to where it does not collide.
             let is_moved = scratch.draft.planned(slot).is_some();
@@ -66,7 +58,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
         resident: Resident,
         scratch: &mut Scratch,
         remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<bool, R> {
         let layout = self.filter.table.layout();
         let (home, _) = layout.bin_of(slot);
         scratch.draft.put(slot, None);
@@ -97,7 +89,7 @@ impl<V: Variant, H: KeyHasher> Repair<'_, V, H> {
 
     /// Each colliding key swaps places with a random other slot of its bin, again and again until nobody in
     /// the bin collides.
-    fn swap<R: Remote>(&self, draft: &mut Draft, remote: &mut R) -> Result<Outcome, AdaptiveError<R::Error>> {
+    fn swap<R: Remote>(&self, draft: &mut Draft, remote: &mut R) -> RemoteResult<Outcome, R> {
         let bin_slots = self.filter.table.layout().bin_slots;
         let first_slots = self.collisions.iter().map(|(slot, _)| slot / bin_slots * bin_slots);
         let mut bins: Vec<usize> = first_slots.collect();

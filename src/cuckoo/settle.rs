@@ -7,7 +7,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{AdaptiveError, Authority, Change, KeyHasher, Remote, Settled};
+use crate::{AdaptiveError, Authority, Change, KeyHasher, Remote, RemoteResult, Settled};
 
 use super::AdaptiveCuckooFilter;
 use super::variant::Variant;
@@ -38,7 +38,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         addresses: &RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         if self.littered {
             self.sweep(remote)?;
         }
@@ -68,11 +68,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// Reads some slots.
-    fn look_over<R: Remote>(
-        &self,
-        range: std::ops::Range<usize>,
-        remote: &mut R,
-    ) -> Result<Found, AdaptiveError<R::Error>> {
+    fn look_over<R: Remote>(&self, range: std::ops::Range<usize>, remote: &mut R) -> RemoteResult<Found, R> {
         let mut found = Found { explained: vec![false; range.len()], first: range.start, strays: Vec::new() };
         self.visit_slots(range, remote, |slot, key| {
             let explained = &mut found.explained[slot - found.first];
@@ -90,7 +86,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         &self,
         range: std::ops::Range<usize>,
         remote: &mut R,
-    ) -> Result<Vec<usize>, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Vec<usize>, R> {
         let found = self.look_over(range.clone(), remote)?;
         let in_use = range.filter(|&slot| !self.table.is_vacant(slot));
         Ok(in_use.filter(|&slot| found.is_unexplained(slot)).collect())
@@ -103,7 +99,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
         found: &mut Found,
         everything: bool,
         remote: &mut R,
-    ) -> Result<Strays, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Strays, R> {
         let (mut debris, mut displaced) = (Strays::new(), Strays::new());
         for (slot, key) in std::mem::take(&mut found.strays) {
             let place = self.place_of(self.hasher.digest(&key));
@@ -119,7 +115,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
                 displaced.push((slot, key));
             } else {
                 self.make_room()?;
-                self.insert_new_bytes(&key, remote)?;
+                self.insert_new_key(&key, remote)?;
                 debris.push((slot, key));
             }
         }
@@ -130,7 +126,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
                 found.explained[slot - found.first] = true;
             } else {
                 self.make_room()?;
-                self.insert_new_bytes(&key, remote)?;
+                self.insert_new_key(&key, remote)?;
                 debris.push((slot, key));
             }
         }
@@ -138,12 +134,7 @@ impl<V: Variant, H: KeyHasher> AdaptiveCuckooFilter<V, H> {
     }
 
     /// Whether a key is at home in another slot than this one.
-    fn find_pair<R: Remote>(
-        &self,
-        key: &[u8],
-        except: usize,
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    fn find_pair<R: Remote>(&self, key: &[u8], except: usize, remote: &mut R) -> RemoteResult<bool, R> {
         let place = self.place_of(self.hasher.digest(key));
         let mut found = false;
         for slot in self.table.hits(place).into_iter().filter(|&slot| slot != except) {

@@ -5,7 +5,7 @@ use crate::builder::{Build, Builder, FromRemote, Options, Slotted, built_by};
 use crate::homes::{Table, Wishes, choose, from_sorted};
 use crate::quotient::CodeShare;
 use crate::values::{Overflow, Parameters, ValueOptions, code_for};
-use crate::{AdaptiveError, BuildError, Key, KeyHasher, Remote, Xxh3};
+use crate::{BuildError, Key, KeyHasher, Remote, RemoteResult, Xxh3};
 
 use super::scheme::Extending;
 use super::{ExtensionFilter, On};
@@ -69,7 +69,7 @@ impl<H: KeyHasher> Build for ExtensionFilter<H> {
 }
 
 impl<H: KeyHasher> FromRemote for ExtensionFilter<H> {
-    fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
+    fn filled<K, R>(self, keys: &[K], remote: &mut R) -> RemoteResult<Self, R>
     where
         K: Key + Sync,
         R: Remote,
@@ -81,7 +81,7 @@ impl<H: KeyHasher> FromRemote for ExtensionFilter<H> {
         Ok(Self { on })
     }
 
-    fn refilled<R: Remote>(self, remote: &mut R) -> Result<Self, AdaptiveError<R::Error>> {
+    fn refilled<R: Remote>(self, remote: &mut R) -> RemoteResult<Self, R> {
         let on = match self.on {
             On::Quotient(core) => On::Quotient(from_sorted(core, remote)?),
             On::Bins(bins) => On::Bins(from_sorted(bins, remote)?),

@@ -22,8 +22,8 @@ use crate::format::{Decoder, Encoder, FormatError, HasRuns, Kind, Persist, Runs}
 use crate::quotient::Place as QuotientPlace;
 use crate::values::Core;
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, Authority, BuildError, Digest, Filter, FilterStats, Growable,
-    HashAddressed, InvariantError, Key, KeyHasher, Remote, Settled, Xxh3, batch, homes,
+    Adaptation, Adaptive, Authority, BuildError, Digest, Filter, FilterStats, Growable, HashAddressed,
+    InvariantError, Key, KeyHasher, Remote, RemoteResult, Settled, Xxh3, batch, homes,
 };
 
 pub use builder::ExtensionFilterBuilder;
@@ -254,51 +254,31 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
     const HASH_ADDRESSED: bool = true;
 
     #[inline(always)]
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| on_table!(&mut self.on, filter => filter.insert(bytes, remote)))
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        on_table!(&mut self.on, filter => filter.insert(key, remote))
     }
 
-    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| on_table!(&mut self.on, filter => filter.insert_new(bytes, remote)))
+    fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
+        on_table!(&mut self.on, filter => filter.insert_new(key, remote))
     }
 
-    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::remove_stored(filter, bytes, remote)))
+    fn remove_stored_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        on_table!(&mut self.on, filter => homes::remove_stored(filter, key, remote))
     }
 
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::remove(filter, bytes, remote)))
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        on_table!(&mut self.on, filter => homes::remove(filter, key, remote))
     }
 
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        key.with_bytes(|bytes| on_table!(&mut self.on, filter => homes::adapt(filter, bytes, remote)))
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
+        on_table!(&mut self.on, filter => homes::adapt(filter, key, remote))
     }
 
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&mut self.on, filter => filter.clear(remote))
     }
 
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&self.on, filter => homes::verify_remote(filter, remote))
     }
 
@@ -307,11 +287,11 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         on_table!(&mut self.on, filter => homes::settle(filter, addresses, authority, remote))
     }
 
-    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<bool, R> {
         on_table!(&mut self.on, filter => {
             let empty = filter.emptied().map_err(out_of_memory)?;
             *filter = homes::from_sorted(empty, remote)?;
@@ -335,7 +315,7 @@ impl<H: KeyHasher> Adaptive for ExtensionFilter<H> {
 impl<H: KeyHasher> HashAddressed for ExtensionFilter<H> {}
 
 impl<H: KeyHasher> Growable for ExtensionFilter<H> {
-    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         on_table!(&mut self.on, filter => homes::grow(filter, remote))
     }
 }

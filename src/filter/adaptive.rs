@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::{Adaptation, AdaptiveError, BuildError, Digest, Filter, Key, RebuildError, Remote};
+use crate::{Adaptation, BuildError, Digest, Filter, Key, RebuildError, Remote, RemoteResult};
 
 use super::rebuild;
 
@@ -44,10 +44,17 @@ pub trait Adaptive: Filter {
     ///
     /// [`AdaptiveError::Full`] without room for it, [`AdaptiveError::Remote`] if the remote failed,
     /// [`AdaptiveError::Inconsistent`] if it holds other keys than the filter; the filter is unchanged.
-    fn insert<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote;
+    #[inline]
+    fn insert<K: Key + ?Sized, R: Remote>(&mut self, key: &K, remote: &mut R) -> RemoteResult<bool, R> {
+        key.with_bytes(|key| self.insert_bytes(key, remote))
+    }
+
+    /// Inserts a key by its bytes, as [`insert`](Self::insert) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R>;
 
     /// Inserts a key that the caller knows is not stored. Reads nothing, unless the filter has to grow or to move keys.
     ///
@@ -67,12 +74,18 @@ pub trait Adaptive: Filter {
     /// assert_eq!(remote.accesses().reads, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    fn insert_new<K, R>(&mut self, key: &K, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        self.insert(key, remote).map(drop)
+    #[inline]
+    fn insert_new<K: Key + ?Sized, R: Remote>(&mut self, key: &K, remote: &mut R) -> RemoteResult<(), R> {
+        key.with_bytes(|key| self.insert_new_bytes(key, remote))
+    }
+
+    /// Inserts a key that is not stored by its bytes, as [`insert_new`](Self::insert_new) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    fn insert_new_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
+        self.insert_bytes(key, remote).map(drop)
     }
 
     /// Removes a key that the caller knows is stored, whether its row is still there or not. `false`, and nothing
@@ -83,12 +96,21 @@ pub trait Adaptive: Filter {
     /// # Errors
     ///
     /// As [`remove`](Self::remove).
-    fn remove_stored<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote,
-    {
-        self.remove(key, remote)
+    fn remove_stored<K: Key + ?Sized, R: Remote>(
+        &mut self,
+        key: &K,
+        remote: &mut R,
+    ) -> RemoteResult<bool, R> {
+        key.with_bytes(|key| self.remove_stored_bytes(key, remote))
+    }
+
+    /// Removes a stored key by its bytes, as [`remove_stored`](Self::remove_stored) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    fn remove_stored_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
+        self.remove_bytes(key, remote)
     }
 
     /// Removes a key. `false`, and nothing changes in the filter, if it was not there.
@@ -97,10 +119,16 @@ pub trait Adaptive: Filter {
     ///
     /// [`AdaptiveError::Remote`] if the remote failed, [`AdaptiveError::Inconsistent`] if it holds other keys than the
     /// filter; the filter is unchanged.
-    fn remove<K, R>(&mut self, key: &K, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote;
+    fn remove<K: Key + ?Sized, R: Remote>(&mut self, key: &K, remote: &mut R) -> RemoteResult<bool, R> {
+        key.with_bytes(|key| self.remove_bytes(key, remote))
+    }
+
+    /// Removes a key by its bytes, as [`remove`](Self::remove) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`remove`](Self::remove).
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R>;
 
     /// Repairs the false positive `key`, so that the filter no longer answers "maybe present" for it.
     ///
@@ -111,17 +139,23 @@ pub trait Adaptive: Filter {
     ///
     /// [`AdaptiveError::Remote`] if the remote failed, [`AdaptiveError::Inconsistent`] if it holds other keys than the
     /// filter; the filter is unchanged.
-    fn adapt<K, R>(&mut self, key: &K, remote: &mut R) -> Result<Adaptation, AdaptiveError<R::Error>>
-    where
-        K: Key + ?Sized,
-        R: Remote;
+    fn adapt<K: Key + ?Sized, R: Remote>(&mut self, key: &K, remote: &mut R) -> RemoteResult<Adaptation, R> {
+        key.with_bytes(|key| self.adapt_bytes(key, remote))
+    }
+
+    /// Repairs a false positive by its bytes, as [`adapt`](Self::adapt) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`adapt`](Self::adapt).
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R>;
 
     /// Removes all keys and repairs, from the remote as well; capacity and seed stay.
     ///
     /// # Errors
     ///
     /// [`AdaptiveError`] if the remote failed or memory is lacking; the filter is unchanged.
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R>;
 
     /// Checks that filter and remote hold the same keys: every key of the remote, and every slot of the filter. Scans
     /// the whole remote.
@@ -129,7 +163,7 @@ pub trait Adaptive: Filter {
     /// # Errors
     ///
     /// [`AdaptiveError::Inconsistent`] for the first address where they do not, or what the remote reports.
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R>;
 
     /// Brings filter and remote together in a range of addresses, after an operation there failed, when some key there
     /// was in doubt, or to catch up with a store.
@@ -149,7 +183,7 @@ pub trait Adaptive: Filter {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>>;
+    ) -> RemoteResult<Settled, R>;
 
     /// The range of addresses that an operation on the key with this digest reads, if it reads anything; `None` where
     /// there is no single one, as in cuckoo based filters.
@@ -170,7 +204,7 @@ pub trait Adaptive: Filter {
     ///
     /// [`AdaptiveError`] if the remote failed, has more keys than the filter is for, or has keys at addresses that are
     /// not theirs; the filter is unchanged.
-    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<bool, R>
     where
         Self: Sized,
     {

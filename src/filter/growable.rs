@@ -1,6 +1,6 @@
 //! Growth of adaptive filters.
 
-use crate::{Adaptive, AdaptiveError, Remote};
+use crate::{Adaptive, Remote, RemoteResult};
 
 /// An adaptive filter that can be given more room.
 ///
@@ -16,5 +16,5 @@ pub trait Growable: Adaptive {
     ///
     /// [`AdaptiveError`] if the remote failed, memory is lacking, or the hash has no bits left for more slots; the
     /// filter is as it was, and still agrees with its remote.
-    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R>;
 }

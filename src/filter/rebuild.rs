@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error;
 
-use crate::{Adaptive, AdaptiveError, BuildError, Change, Remote};
+use crate::{Adaptive, AdaptiveError, BuildError, Change, Remote, RemoteResult};
 
 /// A filter could not be [rebuilt](Adaptive::rebuild). It is unchanged; the remote may hold any part of the keys.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -55,15 +55,12 @@ pub(crate) fn out_of_memory<E>(error: BuildError) -> AdaptiveError<E> {
 }
 
 /// Removes everything from a remote, in groups.
-pub(crate) fn clear_remote<R: Remote>(remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+pub(crate) fn clear_remote<R: Remote>(remote: &mut R) -> RemoteResult<(), R> {
     clear_range(0..=u64::MAX, remote)
 }
 
 /// Removes the pairs of a range, in groups. One pass: what a store keeps itself stays, and is left alone.
-pub(crate) fn clear_range<R: Remote>(
-    addresses: RangeInclusive<u64>,
-    remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+pub(crate) fn clear_range<R: Remote>(addresses: RangeInclusive<u64>, remote: &mut R) -> RemoteResult<(), R> {
     let mut start = Some(*addresses.start());
     while let Some(from) = start.take() {
         let mut pairs: Vec<(u64, Box<[u8]>)> = Vec::with_capacity(GROUP);

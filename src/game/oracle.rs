@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Adversary, Answers, Outcome, Rules};
-use crate::{Adaptive, AdaptiveError, Remote};
+use crate::{Adaptive, AdaptiveError, Remote, RemoteResult};
 
 /// A filter, its remote and the exact set of the stored keys: what an [`Adversary`] plays against.
 ///
@@ -31,7 +31,7 @@ impl<F: Adaptive, R: Remote> Oracle<F, R> {
     ///
     /// The first error of the filter or its remote. From then on the adversary got nothing but rejections, so
     /// there is no outcome to report.
-    pub fn play(&mut self, adversary: &mut dyn Adversary) -> Result<Outcome, AdaptiveError<R::Error>> {
+    pub fn play(&mut self, adversary: &mut dyn Adversary) -> RemoteResult<Outcome, R> {
         let rules = self.rules;
         let mut game = Game { oracle: self, outcome: Outcome::default(), error: None };
         let guess = adversary.attack(rules, &mut game);
@@ -75,7 +75,7 @@ struct Game<'o, F, R: Remote> {
 
 impl<F: Adaptive, R: Remote> Game<'_, F, R> {
     /// Keeps the error of a failed operation.
-    fn note<T>(&mut self, result: Result<T, AdaptiveError<R::Error>>) -> Option<T> {
+    fn note<T>(&mut self, result: RemoteResult<T, R>) -> Option<T> {
         result.map_err(|error| self.error = Some(error)).ok()
     }
 }

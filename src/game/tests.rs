@@ -83,17 +83,17 @@ impl Filter for Model {
 type Answer<T, R> = Result<T, AdaptiveError<<R as Remote>::Error>>;
 
 impl Adaptive for Model {
-    fn insert<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<bool, R> {
+    fn insert_bytes<R: Remote>(&mut self, key: &[u8], _: &mut R) -> Answer<bool, R> {
         if self.len() == self.capacity {
             return Err(FullError { len: self.len(), capacity: self.capacity }.into());
         }
-        let fingerprint = self.fingerprint(self.hash.digest_key(key));
+        let fingerprint = self.fingerprint(self.hash.digest(key));
         *self.fingerprints.entry(fingerprint).or_default() += 1;
         Ok(true)
     }
 
-    fn remove<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<bool, R> {
-        let fingerprint = self.fingerprint(self.hash.digest_key(key));
+    fn remove_bytes<R: Remote>(&mut self, key: &[u8], _: &mut R) -> Answer<bool, R> {
+        let fingerprint = self.fingerprint(self.hash.digest(key));
         let count = self.fingerprints.get_mut(&fingerprint).expect("the oracle removes stored keys only");
         *count -= 1;
         if *count == 0 {
@@ -107,11 +107,11 @@ impl Adaptive for Model {
         Ok(true)
     }
 
-    fn adapt<K: Key + ?Sized, R: Remote>(&mut self, key: &K, _: &mut R) -> Answer<Adaptation, R> {
+    fn adapt_bytes<R: Remote>(&mut self, key: &[u8], _: &mut R) -> Answer<Adaptation, R> {
         if self.forgets == Forgets::Everything {
             return Ok(Adaptation::Unfixable);
         }
-        key.with_bytes(|bytes| self.repaired.insert(bytes.to_vec()));
+        self.repaired.insert(key.to_vec());
         Ok(Adaptation::Fixed { slots: 1 })
     }
 

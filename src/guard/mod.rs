@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::play::OwnedChange;
 use crate::{
     Adaptation, Adaptive, AdaptiveError, Authority, Change, Key, KeyHasher, MemoryRemote, RebuildError,
-    Remote, Settled,
+    Remote, RemoteResult, Settled,
 };
 
 pub use dictionary::{Dictionary, MemoryDictionary};
@@ -211,7 +211,7 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     }
 
     /// Makes sure that the filter holds a key. Tries again after a way back was found.
-    fn enter(&mut self, key: &[u8]) -> Result<bool, AdaptiveError<R::Error>> {
+    fn enter(&mut self, key: &[u8]) -> RemoteResult<bool, R> {
         let result = self.watched_for(1, |filter, remote| filter.insert(key, remote));
         let again = match &result {
             // Keys that failures left behind may be what the filter is full of.
@@ -383,8 +383,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     /// Lets the filter work with the remote, under watch.
     fn watched<T>(
         &mut self,
-        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> Result<T, AdaptiveError<R::Error>>,
-    ) -> Result<T, AdaptiveError<R::Error>> {
+        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> RemoteResult<T, R>,
+    ) -> RemoteResult<T, R> {
         let (remote, stats, doubts) = (&mut self.remote, &mut self.stats, &mut self.doubts);
         work(&mut self.filter, &mut Watched { remote, stats, doubts })
     }
@@ -394,8 +394,8 @@ impl<F: Adaptive, D: Dictionary, R: Remote> Guard<F, D, R> {
     fn watched_for<T>(
         &mut self,
         most: usize,
-        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> Result<T, AdaptiveError<R::Error>>,
-    ) -> Result<T, AdaptiveError<R::Error>> {
+        work: impl FnOnce(&mut F, &mut Watched<'_, R>) -> RemoteResult<T, R>,
+    ) -> RemoteResult<T, R> {
         let before = self.filter.len();
         let result = self.watched(work);
         self.suspects += self.filter.len().saturating_sub(before + most);

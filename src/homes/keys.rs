@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::{AdaptiveError, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, Digest, KeyHasher, Remote, RemoteResult};
 
 /// Keys, one behind the other.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +44,7 @@ impl Seen {
         key: Option<&[u8]>,
         hasher: &impl KeyHasher,
         remote: &mut R,
-    ) -> Result<Self, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Self, R> {
         let mut seen = Self::default();
         visit(addresses, hasher, remote, &mut |digest, stored| {
             if Some(stored) == key {
@@ -68,7 +68,7 @@ pub(crate) fn visit<R: Remote>(
     hasher: &impl KeyHasher,
     remote: &mut R,
     visit: &mut VisitKey<'_, R::Error>,
-) -> Result<(), AdaptiveError<R::Error>> {
+) -> RemoteResult<(), R> {
     let (mut failed, mut last) = (None, *addresses.start());
     let end = *addresses.end();
     let mut take = |address: u64, key: &[u8]| {

@@ -4,17 +4,14 @@
 //! is built from a scan without items. No random access, nothing written to the remote, and no memory but that of the
 //! tables and of the keys of one unit.
 
-use crate::{AdaptiveError, Digest, FullError, Remote};
+use crate::{AdaptiveError, Digest, FullError, Remote, RemoteResult};
 
 use super::keys::visit;
 use super::matching::pair;
 use super::{Filling, Homed};
 
 /// Doubles table and capacity; on an error the filter is as it was.
-pub(crate) fn grow<G: Homed, R: Remote>(
-    table: &mut G,
-    remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+pub(crate) fn grow<G: Homed, R: Remote>(table: &mut G, remote: &mut R) -> RemoteResult<(), R> {
     let full = FullError { len: table.len(), capacity: table.capacity() };
     let capacity = table.capacity().checked_mul(2).filter(|_| table.can_double(1)).ok_or(full)?;
     let mut doubled = table.filling(1, capacity)?;
@@ -25,10 +22,7 @@ pub(crate) fn grow<G: Homed, R: Remote>(
 }
 
 /// Checks that every key of the remote has an item of its own, and every item a key.
-pub(crate) fn verify_remote<G: Homed, R: Remote>(
-    table: &G,
-    remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+pub(crate) fn verify_remote<G: Homed, R: Remote>(table: &G, remote: &mut R) -> RemoteResult<(), R> {
     merge(table, remote, &mut |digest, item| match item {
         Some(_) => Ok(()),
         None => Err(AdaptiveError::Inconsistent { address: digest.hi, expected: 0, found: 1 }),
@@ -44,7 +38,7 @@ fn merge<G: Homed, R: Remote>(
     table: &G,
     remote: &mut R,
     take: &mut Merge<'_, G, R::Error>,
-) -> Result<(), AdaptiveError<R::Error>> {
+) -> RemoteResult<(), R> {
     let homes = table.homes();
     let mut unit = Unit { number: 0, digests: Vec::new(), items: Vec::new(), used: 0 };
     visit(0..=u64::MAX, table.hasher(), remote, &mut |digest, _| {
@@ -112,10 +106,7 @@ impl<I: Copy> Unit<I> {
 
 /// The empty filter with all keys of a remote, which is only read: once if its capacity suffices, else twice. One that
 /// can grow is as large then as if it had.
-pub(crate) fn from_sorted<G: Homed, R: Remote>(
-    mut empty: G,
-    remote: &mut R,
-) -> Result<G, AdaptiveError<R::Error>> {
+pub(crate) fn from_sorted<G: Homed, R: Remote>(mut empty: G, remote: &mut R) -> RemoteResult<G, R> {
     let mut doublings = 0;
     loop {
         let capacity = empty.capacity() << doublings;

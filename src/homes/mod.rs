@@ -29,7 +29,7 @@ mod ranges;
 mod settle;
 mod update;
 
-use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
+use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote, RemoteResult};
 
 pub use choice::Table;
 pub(crate) use choice::{Wishes, choose};
@@ -86,7 +86,7 @@ pub(crate) trait Homed: Clone {
         digest: Digest,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>>;
+    ) -> RemoteResult<(), R>;
 
     /// Removes an item of a home, when the remote has made these changes. On an error or a panic the table is as it
     /// was.
@@ -96,7 +96,7 @@ pub(crate) trait Homed: Clone {
         index: usize,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>>;
+    ) -> RemoteResult<(), R>;
 
     /// Gives the items of a home values with which none of them accepts a query. `stored` are the keys of these items.
     fn repair<R: Remote>(
@@ -105,7 +105,7 @@ pub(crate) trait Homed: Clone {
         stored: &[Digest],
         query: Digest,
         remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>>;
+    ) -> RemoteResult<Adaptation, R>;
 
     /// Whether the digits of the hash suffice for a table that has doubled that often.
     fn can_double(&self, times: u32) -> bool;
@@ -134,6 +134,6 @@ pub(crate) fn home<G: Homed>(table: &G, digest: Digest) -> std::ops::RangeInclus
 
 /// Tells the remote, if there is anything to tell.
 #[inline]
-pub(crate) fn tell<R: Remote>(changes: &[Change<'_>], remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+pub(crate) fn tell<R: Remote>(changes: &[Change<'_>], remote: &mut R) -> RemoteResult<(), R> {
     if changes.is_empty() { Ok(()) } else { remote.apply(changes).map_err(AdaptiveError::Remote) }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{AdaptiveError, Authority, Digest, Remote, Settled};
+use crate::{Authority, Digest, Remote, RemoteResult, Settled};
 
 use super::Homed;
 use super::keys::visit;
@@ -17,7 +17,7 @@ pub(crate) fn settle<G: Homed, R: Remote>(
     addresses: RangeInclusive<u64>,
     authority: Authority,
     remote: &mut R,
-) -> Result<Settled, AdaptiveError<R::Error>> {
+) -> RemoteResult<Settled, R> {
     let homes = table.homes();
     let [first, last] = [*addresses.start(), *addresses.end()].map(|address| homes.unit(homes.of(address)));
     let mut slots = 0;
@@ -61,7 +61,7 @@ fn settle_home<G: Homed, R: Remote>(
     keys: &[Digest],
     authority: Authority,
     remote: &mut R,
-) -> Result<usize, AdaptiveError<R::Error>> {
+) -> RemoteResult<usize, R> {
     let (items, item_of) = paired(table, home, keys);
     let mut spare: Vec<usize> = (0..items.len()).filter(|&item| !item_of.contains(&Some(item))).collect();
     let unknown = keys.iter().zip(&item_of).filter(|(_, item)| item.is_none());

@@ -1,7 +1,7 @@
 //! Insertion, removal and repair: what is to change is worked out first, then the remote is told, then memory changes,
 //! which cannot fail.
 
-use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote};
+use crate::{Adaptation, AdaptiveError, Change, Digest, FullError, KeyHasher, Remote, RemoteResult};
 
 use super::keys::Seen;
 use super::matching::pair;
@@ -14,7 +14,7 @@ pub(crate) fn insert_anywhere<G: Homed, R: Remote>(
     digest: Digest,
     key: &[u8],
     remote: &mut R,
-) -> Result<bool, AdaptiveError<R::Error>> {
+) -> RemoteResult<bool, R> {
     if has_item(table, digest, key, remote)? {
         return Ok(false);
     }
@@ -29,7 +29,7 @@ pub(crate) fn insert_new<G: Homed, R: Remote>(
     digest: Digest,
     key: &[u8],
     remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+) -> RemoteResult<(), R> {
     let changes = [Change::Insert { address: digest.hi, key }];
     if table.len() >= table.capacity() {
         make_room(table, remote)?;
@@ -43,10 +43,7 @@ pub(crate) fn insert_new<G: Homed, R: Remote>(
 
 /// Lets a full filter grow, if it may.
 #[cold]
-pub(super) fn make_room<G: Homed, R: Remote>(
-    table: &mut G,
-    remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+pub(super) fn make_room<G: Homed, R: Remote>(table: &mut G, remote: &mut R) -> RemoteResult<(), R> {
     if !table.is_growable() {
         return Err(FullError { len: table.len(), capacity: table.capacity() }.into());
     }
@@ -60,7 +57,7 @@ fn has_item<G: Homed, R: Remote>(
     digest: Digest,
     key: &[u8],
     remote: &mut R,
-) -> Result<bool, AdaptiveError<R::Error>> {
+) -> RemoteResult<bool, R> {
     if !table.contains_digest(digest) {
         return Ok(false);
     }
@@ -74,7 +71,7 @@ pub(crate) fn remove<G: Homed, R: Remote>(
     table: &mut G,
     key: &[u8],
     remote: &mut R,
-) -> Result<bool, AdaptiveError<R::Error>> {
+) -> RemoteResult<bool, R> {
     let digest = table.hasher().digest(key);
     if !table.contains_digest(digest) {
         return Ok(false);
@@ -105,7 +102,7 @@ pub(crate) fn remove_stored<G: Homed, R: Remote>(
     table: &mut G,
     key: &[u8],
     remote: &mut R,
-) -> Result<bool, AdaptiveError<R::Error>> {
+) -> RemoteResult<bool, R> {
     let digest = table.hasher().digest(key);
     let number = table.homes().of(digest.hi);
     let items = table.items(number);
@@ -146,7 +143,7 @@ pub(crate) fn adapt<G: Homed, R: Remote>(
     table: &mut G,
     key: &[u8],
     remote: &mut R,
-) -> Result<Adaptation, AdaptiveError<R::Error>> {
+) -> RemoteResult<Adaptation, R> {
     let digest = table.hasher().digest(key);
     if !table.contains_digest(digest) {
         return Ok(Adaptation::NotFalsePositive);
@@ -170,7 +167,7 @@ pub(super) fn take_in<G: Homed, R: Remote>(
     table: &mut G,
     digest: Digest,
     remote: &mut R,
-) -> Result<(), AdaptiveError<R::Error>> {
+) -> RemoteResult<(), R> {
     // A filter that can grow does so at the next insertion.
     if table.len() >= table.capacity() && !table.is_growable() {
         return Err(FullError { len: table.len(), capacity: table.capacity() }.into());
@@ -199,7 +196,7 @@ pub(crate) fn paired_in<G: Homed, R: Remote>(
     table: &G,
     home: u64,
     remote: &mut R,
-) -> Result<Vec<Digest>, AdaptiveError<R::Error>> {
+) -> RemoteResult<Vec<Digest>, R> {
     let seen = Seen::read(table.homes().addresses(home), None, table.hasher(), remote)?;
     keys_of_items(table, home, &seen.others)
 }
@@ -231,7 +228,7 @@ impl<I: Copy> Home<I> {
         digest: Digest,
         key: &[u8],
         remote: &mut R,
-    ) -> Result<Self, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Self, R> {
         let number = table.homes().of(digest.hi);
         let addresses = table.homes().addresses(number);
         let address = *addresses.start();

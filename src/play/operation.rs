@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Adaptation, Adaptive, AdaptiveError, Authority, Remote, Settled};
+use crate::{Adaptation, Adaptive, Authority, Remote, RemoteResult, Settled};
 
 /// One operation of a filter of type `F`. It must do the same each time that it is run, and nothing to the filter if
 /// the remote fails.
@@ -15,8 +15,7 @@ pub trait Operation<F> {
     /// # Errors
     ///
     /// What the filter says; it is unchanged.
-    fn run<R: Remote>(&self, filter: &mut F, remote: &mut R)
-    -> Result<Self::Output, AdaptiveError<R::Error>>;
+    fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> RemoteResult<Self::Output, R>;
 }
 
 /// Defines an operation that calls one method with a key.
@@ -32,7 +31,7 @@ macro_rules! operations {
         impl<F: Adaptive> Operation<F> for $name<'_> {
             type Output = $output;
 
-            fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> Result<$output, AdaptiveError<R::Error>> {
+            fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> RemoteResult<$output, R> {
                 filter.$method(self.0, remote)
             }
         }
@@ -64,7 +63,7 @@ pub struct Settle {
 impl<F: Adaptive> Operation<F> for Settle {
     type Output = Settled;
 
-    fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> Result<Settled, AdaptiveError<R::Error>> {
+    fn run<R: Remote>(&self, filter: &mut F, remote: &mut R) -> RemoteResult<Settled, R> {
         filter.settle(self.range.clone(), self.authority, remote)
     }
 }

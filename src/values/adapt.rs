@@ -1,6 +1,6 @@
 //! Repairing a false positive.
 
-use crate::{Adaptation, AdaptiveError, Digest, KeyHasher, Remote};
+use crate::{Adaptation, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::core::Core;
 use super::plan::Plan;
@@ -20,7 +20,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         stored: &[(u64, Digest)],
         query: Digest,
         remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Adaptation, R> {
         let Some(Repair { mut plan, before, slots }) = self.plan_repair(stored, query) else {
             return Ok(Adaptation::Unfixable);
         };

@@ -3,14 +3,14 @@
 use crate::filter::{clear_remote, out_of_memory};
 use crate::homes::{Failed, Gather};
 use crate::quotient::bulk;
-use crate::{AdaptiveError, FullError, Key, KeyHasher, Remote};
+use crate::{AdaptiveError, FullError, Key, KeyHasher, Remote, RemoteResult};
 
 use super::core::Core;
 use super::{Scheme, ValueStore};
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     /// The empty filter with all these keys, each once. The remote is emptied first, and has them then.
-    pub(crate) fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, AdaptiveError<R::Error>>
+    pub(crate) fn filled<K, R>(self, keys: &[K], remote: &mut R) -> RemoteResult<Self, R>
     where
         K: Key + Sync,
         R: Remote,

@@ -3,7 +3,7 @@
 use crate::hash_string::HashString;
 use crate::quotient::{Answer, Place, Run, Table};
 use crate::{
-    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote,
+    AdaptiveError, BuildError, Digest, FilterStats, InvariantError, KeyHasher, Remote, RemoteResult,
     error::ensure,
     filter::{clear_remote, collision_rate},
 };
@@ -136,7 +136,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
     }
 
     /// Removes all keys and repairs from filter and remote.
-    pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    pub(crate) fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         let bytes = self.table.physical_slots() as usize;
         let values = self.values.emptied(&self.table).ok_or(AdaptiveError::OutOfMemory { bytes })?;
         clear_remote(remote)?;

@@ -3,7 +3,7 @@
 use crate::filter::out_of_memory;
 use crate::homes::{Homed, Homes};
 use crate::quotient::{Geometry, Run, fraction_bits};
-use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote};
+use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::core::Core;
 use super::grow::FillingTable;
@@ -99,7 +99,7 @@ impl<S: Scheme, H: KeyHasher> Homed for Core<S, H> {
         digest: Digest,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         self.insert_slot(digest, changes, remote)
     }
 
@@ -109,7 +109,7 @@ impl<S: Scheme, H: KeyHasher> Homed for Core<S, H> {
         index: usize,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let quotient = self.homes().unit(home);
         let (run, slots) = (self.table.run(quotient), self.items(home));
         let rank = run.zip(slots.get(index)).map(|(run, slot)| (slot.number - run.first) as usize);
@@ -122,7 +122,7 @@ impl<S: Scheme, H: KeyHasher> Homed for Core<S, H> {
         stored: &[Digest],
         query: Digest,
         remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Adaptation, R> {
         let slots = self.items(home).into_iter().map(|slot| slot.number);
         let stored: Vec<(u64, Digest)> = slots.zip(stored.iter().copied()).collect();
         self.repair_slots(&stored, query, remote)

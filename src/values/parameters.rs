@@ -114,7 +114,7 @@ macro_rules! forward_to_core {
         impl<H: $crate::KeyHasher> $crate::builder::Slotted for $filter<H> {}
 
         impl<H: $crate::KeyHasher> $crate::builder::FromRemote for $filter<H> {
-            fn filled<K, R>(self, keys: &[K], remote: &mut R) -> Result<Self, $crate::AdaptiveError<R::Error>>
+            fn filled<K, R>(self, keys: &[K], remote: &mut R) -> $crate::RemoteResult<Self, R>
             where
                 K: $crate::Key + Sync,
                 R: $crate::Remote,
@@ -122,10 +122,7 @@ macro_rules! forward_to_core {
                 self.core.filled(keys, remote).map(|core| Self { core })
             }
 
-            fn refilled<R: $crate::Remote>(
-                self,
-                remote: &mut R,
-            ) -> Result<Self, $crate::AdaptiveError<R::Error>> {
+            fn refilled<R: $crate::Remote>(self, remote: &mut R) -> $crate::RemoteResult<Self, R> {
                 $crate::homes::from_sorted(self.core, remote).map(|core| Self { core })
             }
         }
@@ -197,77 +194,51 @@ macro_rules! forward_to_core {
             const HASH_ADDRESSED: bool = true;
 
             #[inline]
-            fn insert<K, R>(
+            fn insert_bytes<R: $crate::Remote>(
                 &mut self,
-                key: &K,
+                key: &[u8],
                 remote: &mut R,
-            ) -> Result<bool, $crate::AdaptiveError<R::Error>>
-            where
-                K: $crate::Key + ?Sized,
-                R: $crate::Remote,
-            {
-                key.with_bytes(|bytes| self.core.insert(bytes, remote))
+            ) -> $crate::RemoteResult<bool, R> {
+                self.core.insert(key, remote)
             }
 
-            fn insert_new<K, R>(
+            fn insert_new_bytes<R: $crate::Remote>(
                 &mut self,
-                key: &K,
+                key: &[u8],
                 remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>>
-            where
-                K: $crate::Key + ?Sized,
-                R: $crate::Remote,
-            {
-                key.with_bytes(|bytes| self.core.insert_new(bytes, remote))
+            ) -> $crate::RemoteResult<(), R> {
+                self.core.insert_new(key, remote)
             }
 
-            fn remove_stored<K, R>(
+            fn remove_stored_bytes<R: $crate::Remote>(
                 &mut self,
-                key: &K,
+                key: &[u8],
                 remote: &mut R,
-            ) -> Result<bool, $crate::AdaptiveError<R::Error>>
-            where
-                K: $crate::Key + ?Sized,
-                R: $crate::Remote,
-            {
-                key.with_bytes(|bytes| $crate::homes::remove_stored(&mut self.core, bytes, remote))
+            ) -> $crate::RemoteResult<bool, R> {
+                $crate::homes::remove_stored(&mut self.core, key, remote)
             }
 
-            fn remove<K, R>(
+            fn remove_bytes<R: $crate::Remote>(
                 &mut self,
-                key: &K,
+                key: &[u8],
                 remote: &mut R,
-            ) -> Result<bool, $crate::AdaptiveError<R::Error>>
-            where
-                K: $crate::Key + ?Sized,
-                R: $crate::Remote,
-            {
-                key.with_bytes(|bytes| $crate::homes::remove(&mut self.core, bytes, remote))
+            ) -> $crate::RemoteResult<bool, R> {
+                $crate::homes::remove(&mut self.core, key, remote)
             }
 
-            fn adapt<K, R>(
+            fn adapt_bytes<R: $crate::Remote>(
                 &mut self,
-                key: &K,
+                key: &[u8],
                 remote: &mut R,
-            ) -> Result<$crate::Adaptation, $crate::AdaptiveError<R::Error>>
-            where
-                K: $crate::Key + ?Sized,
-                R: $crate::Remote,
-            {
-                key.with_bytes(|bytes| $crate::homes::adapt(&mut self.core, bytes, remote))
+            ) -> $crate::RemoteResult<$crate::Adaptation, R> {
+                $crate::homes::adapt(&mut self.core, key, remote)
             }
 
-            fn clear<R: $crate::Remote>(
-                &mut self,
-                remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            fn clear<R: $crate::Remote>(&mut self, remote: &mut R) -> $crate::RemoteResult<(), R> {
                 self.core.clear(remote)
             }
 
-            fn verify_remote<R: $crate::Remote>(
-                &self,
-                remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            fn verify_remote<R: $crate::Remote>(&self, remote: &mut R) -> $crate::RemoteResult<(), R> {
                 $crate::homes::verify_remote(&self.core, remote)
             }
 
@@ -276,14 +247,11 @@ macro_rules! forward_to_core {
                 addresses: std::ops::RangeInclusive<u64>,
                 authority: $crate::Authority,
                 remote: &mut R,
-            ) -> Result<$crate::Settled, $crate::AdaptiveError<R::Error>> {
+            ) -> $crate::RemoteResult<$crate::Settled, R> {
                 $crate::homes::settle(&mut self.core, addresses, authority, remote)
             }
 
-            fn rebuild_sorted<R: $crate::Remote>(
-                &mut self,
-                remote: &mut R,
-            ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+            fn rebuild_sorted<R: $crate::Remote>(&mut self, remote: &mut R) -> $crate::RemoteResult<bool, R> {
                 let empty = self.core.emptied().map_err($crate::filter::out_of_memory)?;
                 self.core = $crate::homes::from_sorted(empty, remote)?;
                 Ok(true)
@@ -309,10 +277,7 @@ macro_rules! forward_to_core {
         }
 
         impl<H: $crate::KeyHasher> $crate::Growable for $filter<H> {
-            fn grow<R: $crate::Remote>(
-                &mut self,
-                remote: &mut R,
-            ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+            fn grow<R: $crate::Remote>(&mut self, remote: &mut R) -> $crate::RemoteResult<(), R> {
                 $crate::homes::grow(&mut self.core, remote)
             }
         }

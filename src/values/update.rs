@@ -3,7 +3,7 @@
 use crate::filter::out_of_memory;
 use crate::homes::{insert_anywhere, insert_new, paired_in, tell};
 use crate::quotient::{Place, Shift};
-use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote};
+use crate::{AdaptiveError, Change, Digest, KeyHasher, Remote, RemoteResult};
 
 use super::core::Core;
 use super::plan::Plan;
@@ -11,11 +11,7 @@ use super::{Scheme, ValueOf, ValueStore, blocks_of};
 
 impl<S: Scheme, H: KeyHasher> Core<S, H> {
     #[inline]
-    pub(crate) fn insert<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    pub(crate) fn insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let digest = self.hasher.digest(key);
         let Place { quotient, fraction } = self.table.locate(digest.hi);
         if self.table.len() < self.capacity && self.values.are_initial_where_code_is_0() {
@@ -33,11 +29,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         insert_anywhere(self, digest, key, remote)
     }
 
-    pub(crate) fn insert_new<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    pub(crate) fn insert_new<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R> {
         let digest = self.hasher.digest(key);
         insert_new(self, digest, key, remote)
     }
@@ -49,7 +41,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         digest: Digest,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let place = self.table.locate(digest.hi);
         let shift = self.table.gap(place.quotient);
         if shift.end >= self.table.physical_slots() || self.moves_values(shift) {
@@ -75,7 +67,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         shift: Shift,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let mut plan = Plan::insertion(&self.values, &self.table, shift);
         let moved = |slot: u64| Some(slot + u64::from((shift.at..shift.end).contains(&slot)));
         self.make_fit(&mut plan, remote, moved)?;
@@ -94,7 +86,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         before: usize,
         changes: &[Change<'_>],
         remote: &mut R,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         let shift = self.table.removal(quotient, before);
         let plan = self.plan_removal(shift, remote)?;
         tell(changes, remote)?;
@@ -130,7 +122,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         plan: &mut Plan<ValueOf<S>>,
         remote: &mut R,
         moved: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         if plan.overflowing(&self.values).is_none() {
             return Ok(());
         }
@@ -154,7 +146,7 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         before: &[ValueOf<S>],
         remote: &mut R,
         moved: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), AdaptiveError<R::Error>> {
+    ) -> RemoteResult<(), R> {
         if !S::MOVES_REMAINDER {
             return Ok(());
         }

@@ -20,45 +20,37 @@ use crate::bins::testing::extension_bins;
 use crate::homes::Homed;
 use crate::testing::Random;
 use crate::{
-    Adaptation, AdaptiveError, Authority, BuildError, Digest, FilterStats, InvariantError, KeyHasher,
-    MemoryRemote, Remote, Seed, Settled, Xxh3,
+    Adaptation, Authority, BuildError, Digest, FilterStats, InvariantError, KeyHasher, MemoryRemote, Remote,
+    RemoteResult, Seed, Settled, Xxh3,
 };
 
 /// A filter with values, or one on another table that promises the same: what the tests need of it.
 pub(crate) trait Tested: Homed + PartialEq {
     fn stats(&self) -> FilterStats;
     fn verify(&self) -> Result<(), InvariantError>;
-    fn insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>>;
-    fn insert_new<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
-    fn clear<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>>;
+    fn insert<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R>;
+    fn insert_new<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<(), R>;
+    fn clear<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R>;
     fn emptied(&self) -> Result<Self, BuildError>;
     fn let_grow(&mut self);
 
-    fn remove<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> Result<bool, AdaptiveError<R::Error>> {
+    fn remove<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         crate::homes::remove(self, key, remote)
     }
 
-    fn remove_stored<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<bool, AdaptiveError<R::Error>> {
+    fn remove_stored<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         crate::homes::remove_stored(self, key, remote)
     }
 
-    fn adapt<R: Remote>(
-        &mut self,
-        key: &[u8],
-        remote: &mut R,
-    ) -> Result<Adaptation, AdaptiveError<R::Error>> {
+    fn adapt<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<Adaptation, R> {
         crate::homes::adapt(self, key, remote)
     }
 
-    fn grow<R: Remote>(&mut self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn grow<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<(), R> {
         crate::homes::grow(self, remote)
     }
 
-    fn verify_remote<R: Remote>(&self, remote: &mut R) -> Result<(), AdaptiveError<R::Error>> {
+    fn verify_remote<R: Remote>(&self, remote: &mut R) -> RemoteResult<(), R> {
         crate::homes::verify_remote(self, remote)
     }
 
@@ -67,7 +59,7 @@ pub(crate) trait Tested: Homed + PartialEq {
         addresses: RangeInclusive<u64>,
         authority: Authority,
         remote: &mut R,
-    ) -> Result<Settled, AdaptiveError<R::Error>> {
+    ) -> RemoteResult<Settled, R> {
         crate::homes::settle(self, addresses, authority, remote)
     }
 
@@ -108,11 +100,7 @@ macro_rules! forward_to_filter {
             self.verify()
         }
 
-        fn insert<R: $crate::Remote>(
-            &mut self,
-            key: &[u8],
-            remote: &mut R,
-        ) -> Result<bool, $crate::AdaptiveError<R::Error>> {
+        fn insert<R: $crate::Remote>(&mut self, key: &[u8], remote: &mut R) -> $crate::RemoteResult<bool, R> {
             self.insert(key, remote)
         }
 
@@ -120,14 +108,11 @@ macro_rules! forward_to_filter {
             &mut self,
             key: &[u8],
             remote: &mut R,
-        ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+        ) -> $crate::RemoteResult<(), R> {
             self.insert_new(key, remote)
         }
 
-        fn clear<R: $crate::Remote>(
-            &mut self,
-            remote: &mut R,
-        ) -> Result<(), $crate::AdaptiveError<R::Error>> {
+        fn clear<R: $crate::Remote>(&mut self, remote: &mut R) -> $crate::RemoteResult<(), R> {
             self.clear(remote)
         }
 
