@@ -119,7 +119,8 @@ pub enum MergeError {
     },
 }
 
-/// An operation of an adaptive filter failed. The filter is as it was before it; the remote may have made the change or
+/// An operation of an adaptive filter failed. The filter is as it was before; only after a failed
+/// [`settle`](crate::Adaptive::settle) it may hold more than before, never less. The remote may have made the change or
 /// not, as [`Adaptive`](crate::Adaptive#when-things-fail) explains.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]

@@ -43,7 +43,7 @@ impl KeyHasher for Crowded {
 
 const KEYS: u64 = 240;
 
-/// One access in so many goes wrong.
+/// One access in this many goes wrong.
 const ONE_IN: u64 = 40;
 
 /// What was done and what went wrong.

@@ -26,7 +26,7 @@ fn stranger(number: u64) -> u64 {
     number | 1 << 63
 }
 
-/// The rate must be within 5% of this one, as far as so many queries can tell.
+/// The rate must be within 5% of this one, as far as this many queries can tell.
 fn check_rate(filter: &impl Filter, rate: f64, first: u64) -> f64 {
     const QUERIES: u64 = 2_000_000;
     let queries: Vec<u64> = (first..first + QUERIES).map(stranger).collect();

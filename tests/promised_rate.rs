@@ -26,7 +26,7 @@ fn build(name: &str, capacity: usize, rate: f64, seed: u64) -> AnyFilter {
     AnyFilter::build(&config.capacity(capacity).false_positive_rate(rate).seed(seed)).unwrap()
 }
 
-/// False positives among so many strangers.
+/// False positives among this many strangers.
 fn false_positives(filter: &impl Filter, queries: u64) -> u64 {
     const FIRST: u64 = 1 << 40;
     let (mut found, mut answers) = (0, Vec::new());

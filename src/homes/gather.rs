@@ -25,7 +25,7 @@ const GROUP: usize = 1024;
 /// So many keys of one unit are compared with each other; more go through a set.
 const FEW: usize = 16;
 
-/// Keys lie anywhere in memory: so many are fetched ahead.
+/// Keys lie anywhere in memory: this many are fetched ahead.
 const AHEAD: usize = 16;
 
 /// The keys that a table is filled with, and how many units it has, which they are sorted by.

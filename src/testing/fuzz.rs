@@ -11,7 +11,7 @@ use super::Random;
 ///
 /// | variable | |
 /// |---|---|
-/// | `BESOM_FUZZ_SECONDS` | go on for so long, with other cases each time |
+/// | `BESOM_FUZZ_SECONDS` | run for this many seconds, with other cases each time |
 /// | `BESOM_FUZZ_CASE` | this case alone, to repeat a finding |
 ///
 /// ```

@@ -141,7 +141,7 @@ fn damage_is_located() {
 
 #[test]
 fn a_writer_that_fails_is_reported() {
-    /// Takes so many bytes.
+    /// Takes this many bytes.
     struct Full(usize);
 
     impl Write for Full {
