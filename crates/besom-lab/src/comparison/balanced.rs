@@ -62,8 +62,14 @@ impl BalancedBloomFilter {
     /// A filter that is only blocked, with as many probes as an ordinary Bloom filter of this many bits for each key.
     #[must_use]
     pub fn blocked(keys: usize, bits_per_key: f64, seed: u64) -> Self {
+        Self::blocked_with(usual_probes(bits_per_key), keys, bits_per_key, seed)
+    }
+
+    /// A filter that is only blocked, with this many probes.
+    #[must_use]
+    pub fn blocked_with(probes: u32, keys: usize, bits_per_key: f64, seed: u64) -> Self {
         let (blocks, _) = layout(keys, bits_per_key);
-        Self::new(keys, blocks, (BLOCK, BLOCK), usual_probes(bits_per_key), seed)
+        Self::new(keys, blocks, (BLOCK, BLOCK), probes, seed)
     }
 
     /// One block of all bits: an ordinary Bloom filter that, unlike the library's, takes more keys than planned.

@@ -6,7 +6,7 @@ use besom::{
 
 use super::{Packed, answer_alike, below, collision_rate, ensure, poisson, stats};
 
-/// Chains of a bin: one word of index.
+/// Chains of a bin at most, and unless told otherwise: one word of index.
 const CHAINS: usize = 64;
 
 /// The bits of a counter, in the counting variant.
@@ -58,6 +58,8 @@ pub struct RankIndexedFilter {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shape {
     bins: usize,
+    /// Chains of a bin.
+    chains: usize,
     /// Slots of a bin.
     slots: usize,
     /// Extensions in the pool, and slots of each.
@@ -67,10 +69,10 @@ struct Shape {
 
 impl Shape {
     /// The smallest for this many keys and slots of this many bits: λ = 1 item a chain, as the paper has it.
-    fn smallest(keys: usize, slot_bits: u32) -> Self {
-        let bins = keys.div_ceil(CHAINS).max(1);
+    fn smallest(keys: usize, chains: usize, slot_bits: u32) -> Self {
+        let bins = keys.div_ceil(chains).max(1);
         let load = keys as f64 / bins as f64;
-        let shapes = (CHAINS / 2..2 * CHAINS).flat_map(|slots| {
+        let shapes = (chains / 2..2 * chains).flat_map(|slots| {
             (2..=32).map(move |extension_slots| {
                 let taken = |items: usize| items.saturating_sub(slots).div_ceil(extension_slots) as f64;
                 let moment = |power: i32| -> f64 {
@@ -79,7 +81,7 @@ impl Shape {
                 let (mean, square) = (moment(1), moment(2));
                 let deviation = (bins as f64 * (square - mean * mean).max(0.0)).sqrt();
                 let extensions = (bins as f64 * mean + MARGIN * deviation).ceil() as usize + 2;
-                Self { bins, slots, extensions, extension_slots }
+                Self { bins, chains, slots, extensions, extension_slots }
             })
         });
         shapes.min_by_key(|shape| shape.bits(slot_bits)).expect("there are many shapes")
@@ -92,7 +94,7 @@ impl Shape {
     fn bits(&self, slot_bits: u32) -> usize {
         let slots = self.bins * self.slots + self.extensions * self.extension_slots;
         let pointers = self.bins + self.extensions;
-        self.bins * CHAINS + slots * slot_bits as usize + pointers * self.pointer_bits() as usize
+        self.bins * self.chains + slots * slot_bits as usize + pointers * self.pointer_bits() as usize
     }
 }
 
@@ -109,13 +111,13 @@ impl RankIndexedFilter {
     /// A filter for that many keys with remainders of that many bits (clamped to 1..=24); nothing is removed.
     #[must_use]
     pub fn plain(keys: usize, remainder_bits: u32, seed: u64) -> Self {
-        Self::new(keys, remainder_bits, false, seed)
+        Self::with_bins(CHAINS, keys, remainder_bits, false, seed)
     }
 
     /// The same with a counter for each remainder, so that keys can be removed.
     #[must_use]
     pub fn counting(keys: usize, remainder_bits: u32, seed: u64) -> Self {
-        Self::new(keys, remainder_bits, true, seed)
+        Self::with_bins(CHAINS, keys, remainder_bits, true, seed)
     }
 
     /// About how many bits a key takes with remainders of this many bits.
@@ -131,10 +133,13 @@ impl RankIndexedFilter {
         (1..=24).rev().find(|&bits| Self::bits_per_key(bits.into(), counting) <= bits_per_key).unwrap_or(1)
     }
 
-    fn new(keys: usize, remainder_bits: u32, counting: bool, seed: u64) -> Self {
+    /// A filter with bins of so many chains (clamped to 2..=64): smaller ones vary more, and need more room.
+    #[must_use]
+    pub fn with_bins(chains: usize, keys: usize, remainder_bits: u32, counting: bool, seed: u64) -> Self {
+        let chains = chains.clamp(2, CHAINS);
         let remainder_bits = remainder_bits.clamp(1, 24);
         let slot_bits = remainder_bits + 1 + if counting { COUNTER_BITS } else { 0 };
-        let shape = Shape::smallest(keys, slot_bits);
+        let shape = Shape::smallest(keys, chains, slot_bits);
         let slots = shape.bins * shape.slots + shape.extensions * shape.extension_slots;
         let mut filter = Self {
             hash: Xxh3::with_seed(seed.into()),
@@ -249,8 +254,12 @@ impl Filter for RankIndexedFilter {
     type Place = (usize, u32, u32);
 
     fn place(&self, digest: Digest) -> Self::Place {
-        let chain = below(digest.hi, self.shape.bins * CHAINS);
-        (chain / CHAINS, (chain % CHAINS) as u32, (digest.lo >> (64 - self.remainder_bits)) as u32)
+        let chain = below(digest.hi, self.shape.bins * self.shape.chains);
+        (
+            chain / self.shape.chains,
+            (chain % self.shape.chains) as u32,
+            (digest.lo >> (64 - self.remainder_bits)) as u32,
+        )
     }
 
     fn contains_at(&self, (bin, chain, remainder): Self::Place, _: impl FnOnce() -> Digest) -> bool {
@@ -262,12 +271,12 @@ impl Filter for RankIndexedFilter {
     }
 
     fn false_positive_rate(&self) -> f64 {
-        let chains = (self.shape.bins * CHAINS) as f64;
+        let chains = (self.shape.bins * self.shape.chains) as f64;
         collision_rate(self.capacity, chains * 2_f64.powi(self.remainder_bits as i32))
     }
 
     fn stats(&self) -> FilterStats {
-        let bits = self.index.len() * CHAINS + self.slots.bits() + self.next.bits();
+        let bits = self.index.len() * self.shape.chains + self.slots.bits() + self.next.bits();
         stats(self.items, self.slots.len(), bits)
     }
 

@@ -30,6 +30,12 @@ fn filters(keys: usize) -> Vec<(&'static str, Boxed, f64, bool)> {
     vec![
         ("rank-indexed", dyn_removable(RankIndexedFilter::plain(keys, 8, 1)), rank_indexed, false),
         ("rank-indexed counting", dyn_removable(RankIndexedFilter::counting(keys, 8, 1)), rank_indexed, true),
+        (
+            "rank-indexed, small bins",
+            dyn_removable(RankIndexedFilter::with_bins(21, keys, 8, true, 1)),
+            rank_indexed,
+            true,
+        ),
         ("d-left", dyn_removable(DLeftFilter::new(keys, 12, 1)), 24.0 * 0.5_f64.powi(12), true),
         ("variable increment", dyn_removable(VariableIncrementFilter::new(keys, 25.0, 1)), 0.0097, true),
         ("vacuum", dyn_removable(VacuumFilter::new(keys, 12, 0.95, 1)), vacuum, true),

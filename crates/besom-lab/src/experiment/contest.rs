@@ -1,8 +1,10 @@
 //! Filters side by side: the same keys stored, the same queries asked, every false positive reported.
 
+use std::collections::HashSet;
+
 use super::space::{space_cells, space_columns, working_cell, working_column};
 use super::{Point, Points, TaskError};
-use crate::report::{Axis, Column, Line, Plot, Table, compact, with_interval};
+use crate::report::{Axis, Claim, Column, Line, Plot, Table, compact, with_interval};
 use crate::stats::Summary;
 use crate::subject::{Spec, Subject, SubjectError, build};
 
@@ -17,21 +19,27 @@ struct Contestant {
     name: &'static str,
     subject: Subject,
     false_positives: u64,
+    /// The keys that were false positives.
+    met: HashSet<u64>,
+}
+
+impl Contestant {
+    fn new(name: &'static str, subject: Subject) -> Self {
+        Self { name, subject, false_positives: 0, met: HashSet::new() }
+    }
 }
 
 impl Contest {
     /// Builds the filters of these names from one spec.
     pub(super) fn new(names: &[&'static str], spec: &Spec) -> Result<Self, SubjectError> {
-        let build = |&name: &&'static str| {
-            build(name, spec).map(|subject| Contestant { name, subject, false_positives: 0 })
-        };
+        let build = |&name: &&'static str| build(name, spec).map(|subject| Contestant::new(name, subject));
         let contestants = names.iter().map(build).collect::<Result<_, _>>()?;
         Ok(Self { contestants, stored: Vec::with_capacity(spec.keys), queries: 0 })
     }
 
     /// One more filter, before anything is stored.
     pub(super) fn add(&mut self, name: &'static str, subject: Subject) {
-        self.contestants.push(Contestant { name, subject, false_positives: 0 });
+        self.contestants.push(Contestant::new(name, subject));
     }
 
     /// Stores a key in all filters.
@@ -48,22 +56,24 @@ impl Contest {
     #[inline]
     pub(super) fn query(&mut self, key: u64) -> Result<(), SubjectError> {
         self.queries += 1;
-        let key = key.to_le_bytes();
+        let bytes = key.to_le_bytes();
         for contestant in &mut self.contestants {
-            if contestant.subject.contains(&key) {
+            if contestant.subject.contains(&bytes) {
                 contestant.false_positives += 1;
-                contestant.subject.adapt(&key)?;
+                contestant.met.insert(key);
+                contestant.subject.adapt(&bytes)?;
             }
         }
         Ok(())
     }
 
-    /// The points of this contest at `x`: rate, bits a key, and what it cost to adapt.
+    /// The points of this contest at `x`: rate (all, and keys that are false positives for the first time), bits a
+    /// key, and what it cost to adapt.
     ///
     /// Fails if a filter has lost a stored key meanwhile.
     pub(super) fn finish(self, panel: &str, x: f64, run: u32) -> Result<Vec<Point>, TaskError> {
         let mut points = Vec::new();
-        for Contestant { name, subject, false_positives } in self.contestants {
+        for Contestant { name, subject, false_positives, met } in self.contestants {
             if let Some(lost) = self.stored.iter().find(|key| !subject.contains(&key.to_le_bytes())) {
                 let key = lost.to_le_bytes().to_vec();
                 return Err(format!("{name}: {}", SubjectError::FalseNegative { key }).into());
@@ -73,6 +83,7 @@ impl Contest {
                 Point::new(name, x, run)
                     .in_panel(panel)
                     .with("rate", false_positives as f64 / self.queries.max(1) as f64)
+                    .with("first", met.len() as f64 / self.queries.max(1) as f64)
                     .with("false positives", false_positives as f64)
                     .with("queries", self.queries as f64)
                     .with("keys", self.stored.len() as f64)
@@ -192,9 +203,50 @@ pub(super) fn ratios(
     lower: &str,
     wanted: impl Fn(f64) -> bool,
 ) -> Vec<(f64, f64)> {
-    let ratio =
-        |x: f64| Some((x, points.mean(panel, upper, x, "rate")? / points.mean(panel, lower, x, "rate")?));
-    points.xs(panel).into_iter().filter(|x| wanted(*x)).filter_map(ratio).collect()
+    quotients(points, panel, (upper, "rate"), (lower, "rate"), wanted)
+}
+
+/// The quotients of the means of any two values of two series.
+pub(super) fn quotients(
+    points: &Points,
+    panel: &str,
+    upper: (&str, &str),
+    lower: (&str, &str),
+    wanted: impl Fn(f64) -> bool,
+) -> Vec<(f64, f64)> {
+    let mean = |(series, value): (&str, &str), x: f64| points.mean(panel, series, x, value);
+    let quotient = |x: f64| Some((x, mean(upper, x)? / mean(lower, x)?));
+    points.xs(panel).into_iter().filter(|x| wanted(*x)).filter_map(quotient).collect()
+}
+
+/// A claim of ours about the cause of a disagreement: two series have the same rate of keys that are false positives
+/// for the first time (within 7% or their intervals), which is all that they can differ by where few come again.
+pub(super) fn first_time_claim(
+    points: &Points,
+    statement: &str,
+    pair: (&str, &str),
+    wanted: impl Fn(f64) -> bool + Copy,
+) -> Claim {
+    let claim = Claim::new(statement);
+    let firsts = quotients(points, "", (pair.0, "first"), (pair.1, "first"), wanted);
+    if firsts.is_empty() {
+        return claim;
+    }
+    let share = |series| quotients(points, "", (series, "first"), (series, "rate"), wanted);
+    let overlap = |x: f64| {
+        let of = |series| points.summary("", series, x, "first");
+        of(pair.0).zip(of(pair.1)).is_some_and(|(a, b)| a.low <= b.high && b.low <= a.high)
+    };
+    let agrees = firsts.iter().all(|&(x, ratio)| (ratio - 1.0).abs() <= 0.07 || overlap(x));
+    let text = format!(
+        "first-time rate over {}'s: {}; first-time share of all its false positives: {}; of {}'s: {}",
+        pair.1,
+        list(&firsts),
+        list(&share(pair.0)),
+        pair.1,
+        list(&share(pair.1))
+    );
+    claim.measured(text, agrees)
 }
 
 /// `0.62 at 1, 0.7 at 20`.

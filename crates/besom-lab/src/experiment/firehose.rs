@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use super::contest::{
-    Comparison, Contest, against_best, bits_table, describe, list, rate_plot, rate_table, ratios,
+    Comparison, Contest, against_best, bits_table, describe, first_time_claim, list, rate_plot, rate_table,
+    ratios,
 };
 use super::{Experiment, Point, Points, Setting, Task, TaskError};
 use crate::report::{Axis, Claim, Section};
@@ -167,7 +168,15 @@ fn active_set_claims(section: Section, points: &Points) -> Section {
         );
         beyond = beyond.measured(text, agrees);
     }
-    section.claim(telescoping).claim(ours).claim(beyond).claim(extension_claim(points))
+    let cause = first_time_claim(
+        points,
+        "(cause) up to A/S 10 telescoping and swapping are level, since most false positives are first ones, and of these both \
+         have as many",
+        ("telescoping-reset", "swapping"),
+        |x| x <= 10.0,
+    );
+    let section = section.claim(telescoping).claim(ours).claim(cause).claim(beyond);
+    section.claim(extension_claim(points)).claim(extension_cause(points))
 }
 
 /// Why a filter with shorter fingerprints need not win where every query is rare.
@@ -190,7 +199,28 @@ fn power_law_claims(section: Section, points: &Points) -> Section {
         let text = format!("its rate over the best other's, at A/S {}", describe(&middle));
         moderate = moderate.measured(text, middle.iter().all(Comparison::holds)).if_not(SMALL_RATIO);
     }
-    section.claim(competitive).claim(moderate).claim(extension_claim(points))
+    let section = section.claim(competitive).claim(moderate);
+    section.claim(extension_claim(points)).claim(extension_cause(points))
+}
+
+/// What parts the two filters is nothing but the blocks that they forget.
+fn extension_cause(points: &Points) -> Claim {
+    let claim = Claim::new(
+        "(cause) extension is worse where its blocks are reset, and nowhere else: the same two filters, when they spill full blocks \
+         instead, are level (within a tenth) at every A/S",
+    );
+    let twins = ratios(points, "", "extension-quotient", "telescoping", |_| true);
+    if twins.is_empty() {
+        return claim;
+    }
+    let resets: Vec<(f64, f64)> =
+        points.curve("", "extension-reset", "resets").into_iter().map(|(x, y)| (x, y.mean)).collect();
+    let text = format!(
+        "extension over telescoping, both spilling: {}; resets of extension's blocks: {}",
+        list(&twins),
+        list(&resets)
+    );
+    claim.measured(text, twins.iter().all(|(_, ratio)| (0.9..=1.1).contains(ratio)))
 }
 
 /// In both plots the extension filter is clearly worse than the telescoping filter.

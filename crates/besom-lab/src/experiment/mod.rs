@@ -72,6 +72,7 @@ pub fn all() -> Vec<Box<dyn Experiment>> {
         Box::new(tinyset_space::SpaceTable::WithRemoval),
         Box::new(tinyset_space::SpaceTable::Blocks64),
         Box::new(tinyset_space::SpaceTable::Blocks32),
+        Box::new(tinyset_space::SpaceTable::Causes),
         Box::new(tinyset_curves::SpaceFigure::ItemsPerBlock),
         Box::new(tinyset_speed::Filling),
         Box::new(tinyset_curves::SpaceFigure::Algorithms),

@@ -1,10 +1,9 @@
 //! 003, Figures 1 to 4: the cuckoo family on traces, with fingerprints of 8, 12 and 16 bits.
 
 use super::contest::{against_best, rate_plot, rate_table, ratios};
-use super::trace::{Source, contest};
+use super::trace::{Panel, Source, tasks};
 use super::{Experiment, Points, Setting, Task};
 use crate::report::{Axis, Claim, Line, Plot, Section, compact};
-use crate::subject::Spec;
 
 /// The four figures.
 #[derive(Debug, Clone, Copy)]
@@ -41,29 +40,19 @@ impl Experiment for SupportTraces {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let filters = FILTERS;
-        let mut tasks = Vec::new();
-        for fingerprint in FINGERPRINTS {
-            for source in Source::all(setting, flows(setting, fingerprint)) {
-                let runs = match source {
-                    Source::Flows { .. } => setting.repetitions(4, 10),
-                    Source::File { .. } => setting.repetitions(3, 10),
-                };
-                for ratio in ratios_of(setting) {
-                    for run in 0..runs {
-                        let (setting, source, filters) = (setting.clone(), source.clone(), filters);
-                        let panel = panel(&source, fingerprint);
-                        let cost = (filters.len() + 2) as f64 * source.size();
-                        tasks.push(Task::new(format!("{panel}, A/S {ratio}, run {run}"), cost, move || {
-                            let seed = setting.seed("filter", run);
-                            let spec = |keys| Spec::new(keys, seed).slot_bits(fingerprint);
-                            contest(&source, &filters, spec, (&panel, ratio, run), setting.seed("trace", run))
-                        }));
-                    }
-                }
-            }
-        }
-        tasks
+        let panels: Vec<Panel> = FINGERPRINTS
+            .into_iter()
+            .flat_map(|slot_bits| {
+                let sources = Source::all(setting, flows(setting, slot_bits)).into_iter();
+                sources.map(move |source| Panel {
+                    name: panel(&source, slot_bits),
+                    source,
+                    filters: &FILTERS,
+                    slot_bits,
+                })
+            })
+            .collect();
+        tasks(setting, &panels, &ratios_of(setting))
     }
 
     fn report(&self, setting: &Setting, points: &Points) -> Section {

@@ -2,10 +2,9 @@
 
 use super::contest::{Comparison, against_best, describe, list, rate_plot, rate_table, ratios};
 use super::firehose::FILTERS;
-use super::trace::{Source, contest};
+use super::trace::{Panel, Source, tasks};
 use super::{Experiment, Points, Setting, Task};
 use crate::report::{Axis, Claim, Section};
-use crate::subject::Spec;
 
 /// The three plots, and one more for each real trace.
 #[derive(Debug, Clone, Copy)]
@@ -32,37 +31,12 @@ impl Experiment for TelescopingTraces {
     }
 
     fn tasks(&self, setting: &Setting) -> Vec<Task> {
-        let filters = FILTERS;
-        let mut tasks = Vec::new();
-        for source in Source::all(setting, flows(setting)) {
-            let runs = match source {
-                Source::Flows { .. } => setting.repetitions(4, 10),
-                // Only the filters' seeds differ here.
-                Source::File { .. } => setting.repetitions(3, 10),
-            };
-            for ratio in ratios_of(setting) {
-                for run in 0..runs {
-                    let (setting, source, filters) = (setting.clone(), source.clone(), filters);
-                    let cost = (filters.len() + 2) as f64 * source.size();
-                    tasks.push(Task::new(
-                        format!("{}, A/S {ratio}, run {run}", source.name()),
-                        cost,
-                        move || {
-                            let seed = setting.seed("filter", run);
-                            let place = (source.name(), ratio, run);
-                            contest(
-                                &source,
-                                &filters,
-                                |keys| Spec::new(keys, seed),
-                                place,
-                                setting.seed("trace", run),
-                            )
-                        },
-                    ));
-                }
-            }
-        }
-        tasks
+        let panel = |source: Source| {
+            let name = source.name().to_owned();
+            Panel { name, source, filters: &FILTERS, slot_bits: 11 }
+        };
+        let panels: Vec<Panel> = Source::all(setting, flows(setting)).into_iter().map(panel).collect();
+        tasks(setting, &panels, &ratios_of(setting))
     }
 
     fn report(&self, setting: &Setting, points: &Points) -> Section {

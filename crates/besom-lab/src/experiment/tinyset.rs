@@ -17,12 +17,12 @@ pub(super) enum Contender {
     Block { bits: u32, chains: u32 },
     /// An ordinary Bloom filter.
     Bloom,
-    /// A Bloom filter in blocks of 32 bytes.
-    Blocked,
+    /// A Bloom filter in blocks of 32 bytes, with the probes of an ordinary one unless told otherwise.
+    Blocked { probes: Option<u32> },
     /// The same, balanced.
     Balanced,
-    /// Rank-indexed hashing.
-    Rank { counting: bool },
+    /// Rank-indexed hashing in bins of so many chains.
+    Rank { counting: bool, chains: usize },
     /// The d-left counting Bloom filter.
     DLeft,
     /// The variable-increment counting Bloom filter.
@@ -42,12 +42,14 @@ impl Contender {
                 dyn_removable(self.tinyset(keys, bits_per_key, seed)?)
             }
             Self::Bloom => dyn_plain(BalancedBloomFilter::ordinary(keys, bits_per_key, seed)),
-            Self::Blocked => dyn_plain(BalancedBloomFilter::blocked(keys, bits_per_key, seed)),
+            Self::Blocked { probes } => dyn_plain(match probes {
+                None => BalancedBloomFilter::blocked(keys, bits_per_key, seed),
+                Some(probes) => BalancedBloomFilter::blocked_with(probes, keys, bits_per_key, seed),
+            }),
             Self::Balanced => dyn_plain(BalancedBloomFilter::balanced(keys, bits_per_key, seed)),
-            Self::Rank { counting } => {
+            Self::Rank { counting, chains } => {
                 let bits = RankIndexedFilter::remainder_bits(bits_per_key, counting);
-                let build = if counting { RankIndexedFilter::counting } else { RankIndexedFilter::plain };
-                dyn_removable(build(keys, bits, seed))
+                dyn_removable(RankIndexedFilter::with_bins(chains, keys, bits, counting, seed))
             }
             // Eight cells for six keys, each with a counter of two bits.
             Self::DLeft => {

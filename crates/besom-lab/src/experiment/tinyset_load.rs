@@ -24,7 +24,7 @@ const LAST: usize = PLANNED / 2 * 3;
 const FILTERS: [(&str, Contender); 3] = [
     ("tinyset", Contender::Items { items: PLANNED as f64 / BLOCKS, chains: 64, removal: false }),
     ("bloom", Contender::Bloom),
-    ("rank-indexed", Contender::Rank { counting: false }),
+    ("rank-indexed", Contender::Rank { counting: false, chains: 64 }),
 ];
 
 fn queries(setting: &Setting) -> usize {

@@ -28,6 +28,9 @@ const UNIVERSE: u64 = 10;
 const STATIC: (&str, [f64; 5]) = ("static", [0.0, 0.5, 1.0, 1.5, 2.0]);
 const DRIFTING: (&str, [f64; 5]) = ("drifting", [0.0, 0.25, 0.5, 0.75, 1.0]);
 const ADVERSARIAL: (&str, [f64; 5]) = ("adversarial", [0.0, 0.01, 0.1, 0.3, 0.9]);
+/// Queries that a stacked filter is trained on, for each that is measured.
+const KNOWLEDGE: (&str, [f64; 4]) = ("knowledge", [0.01, 0.1, 1.0, 4.0]);
+const SKEWED: f64 = 1.5;
 
 fn keys(setting: &Setting) -> usize {
     setting.pick(1 << 14, 1 << 20)
@@ -46,9 +49,9 @@ fn zipf(setting: &Setting, exponent: f64, run: u32) -> Result<Zipf, TaskError> {
     Ok(Zipf::new(UNIVERSE * keys(setting) as u64, exponent, setting.seed("queries", run))?)
 }
 
-/// A stacked filter in the same space, trained on the beginning of a stream.
-fn stacked(spec: &Spec, setting: &Setting, stream: &mut Zipf) -> Result<Subject, TaskError> {
-    let sample: Vec<[u8; 8]> = stream.take(queries(setting) / 10).map(u64::to_le_bytes).collect();
+/// A stacked filter in the same space, trained on some queries.
+fn stacked(spec: &Spec, sample: impl Iterator<Item = u64>) -> Result<Subject, TaskError> {
+    let sample: Vec<[u8; 8]> = sample.map(u64::to_le_bytes).collect();
     let sample = Sample::of(sample.iter().map(<[u8; 8]>::as_slice));
     let bits = 11.0 / spec.load * spec.keys as f64;
     Ok(Subject::new(dyn_plain(StackedFilter::new(spec.keys, bits, &sample, spec.seed)?)))
@@ -65,7 +68,7 @@ fn stream(
     let spec = spec(setting, run);
     let mut zipf = zipf(setting, exponent, run)?;
     let mut contest = Contest::new(&FILTERS, &spec)?;
-    contest.add("stacked", stacked(&spec, setting, &mut zipf)?);
+    contest.add("stacked", stacked(&spec, zipf.by_ref().take(queries(setting) / 10))?);
     for key in Uniform::new(setting.seed("stored", run)).take(spec.keys) {
         contest.store(key)?;
     }
@@ -77,13 +80,31 @@ fn stream(
     contest.finish(panel, if panel == STATIC.0 { exponent } else { drift }, run)
 }
 
+/// Stacked filters that know ever more of a workload of Zipf 1.5: this many queries for each that is measured, drawn
+/// from the same law, or the measured ones themselves.
+fn knowledge(setting: &Setting, sample: f64, run: u32) -> Result<Vec<Point>, TaskError> {
+    let spec = spec(setting, run);
+    let (queries, zipf) = (queries(setting), || zipf(setting, SKEWED, run));
+    let trained = || Ok::<_, TaskError>(zipf()?.skip(queries).take((sample * queries as f64) as usize));
+    let mut contest = Contest::new(&["bloom"], &spec)?;
+    contest.add("stacked", stacked(&spec, trained()?)?);
+    contest.add("stacked, told", stacked(&spec, zipf()?.take((sample.min(1.0) * queries as f64) as usize))?);
+    for key in Uniform::new(setting.seed("stored", run)).take(spec.keys) {
+        contest.store(key)?;
+    }
+    for key in zipf()?.take(queries) {
+        contest.query(key)?;
+    }
+    contest.finish(KNOWLEDGE.0, sample, run)
+}
+
 /// An adversary has this share of the queries, and repeats what got through.
 fn adversarial(setting: &Setting, share: f64, run: u32) -> Result<Vec<Point>, TaskError> {
     let spec = spec(setting, run);
     let mut points = Vec::new();
     for name in FILTERS.into_iter().chain(["stacked"]) {
         let mut zipf = zipf(setting, 1.0, run)?;
-        let trained = stacked(&spec, setting, &mut zipf)?;
+        let trained = stacked(&spec, zipf.by_ref().take(queries(setting) / 10))?;
         let mut subject = if name == "stacked" { trained } else { build(name, &spec)? };
         for key in Uniform::new(setting.seed("stored", run)).take(spec.keys) {
             subject.insert(&key.to_le_bytes())?;
@@ -134,6 +155,13 @@ impl Experiment for Training {
         let cost = (FILTERS.len() + 3) as f64 * queries(setting) as f64;
         let mut tasks = Vec::new();
         for run in 0..setting.repetitions(3, 10) {
+            for sample in KNOWLEDGE.1 {
+                let (setting, cost) = (setting.clone(), cost / 2.0);
+                let work = move || knowledge(&setting, sample, run);
+                tasks.push(Task::new(format!("knowledge {sample}, run {run}"), cost, work));
+            }
+        }
+        for run in 0..setting.repetitions(3, 10) {
             for s in STATIC.1 {
                 let setting = setting.clone();
                 let work = move || stream(&setting, STATIC.0, s, 0.0, run);
@@ -175,7 +203,15 @@ impl Experiment for Training {
             .table(rate_table(points, STATIC.0, "False-positive rates, known beforehand", "s ="))
             .table(rate_table(points, DRIFTING.0, "False-positive rates after drift", "drift"))
             .table(rate_table(points, ADVERSARIAL.0, "False-positive rates with an adversary", "share"))
+            .table(rate_table(
+                points,
+                KNOWLEDGE.0,
+                "False-positive rates on Zipf 1.5 by what is known: queries of the same law for each that is measured (told: that share \
+                 of the measured queries themselves)",
+                "queries",
+            ))
             .claim(stacked_claim(points))
+            .claim(knowledge_claim(points))
             .claim(drift_claim(points))
             .claim(adversary_claim(points))
             .claim(cache_claim(points))
@@ -193,6 +229,24 @@ fn stacked_claim(points: &Points) -> Claim {
     }
     let agrees = ratios.iter().all(|&(s, ratio)| ratio > if s >= 1.5 { 10.0 } else { 0.8 });
     claim.measured(format!("bloom over stacked: {}", list(&ratios)), agrees)
+}
+
+fn knowledge_claim(points: &Points) -> Claim {
+    let claim = Claim::new(
+        "(cause) the gain of a stacked filter grows with what it knows of the workload: on Zipf 1.5, 10 times and more where it is told all \
+         queries to come",
+    );
+    let over = |name: &str| ratios(points, KNOWLEDGE.0, "bloom", name, |_| true);
+    let (drawn, told) = (over("stacked"), over("stacked, told"));
+    let (Some(least), Some(most)) = (drawn.first(), told.iter().find(|(x, _)| *x == 1.0)) else {
+        return claim;
+    };
+    let text = format!(
+        "bloom over stacked, by queries known for each measured: {}; told: {}",
+        list(&drawn),
+        list(&told)
+    );
+    claim.measured(text, most.1 >= 10.0 && most.1 > least.1)
 }
 
 fn drift_claim(points: &Points) -> Claim {
