@@ -6,8 +6,8 @@ use crate::{BloomFilter, Cascade, Xxh3};
 ///
 /// It takes at most (1 + 8ε)·1.45·n·log₂(1/ε) bits, and half a bit a key for its sums of keys, however many queries are
 /// made: 12.5 per key at the default rate of 1/256 (and, in filters of less than some ten thousand keys, a few kilobits
-/// more). It answers queries for absent keys at the speed of the plain filter. See [`Cascade`] for how it works and what it costs; this is its plainest
-/// form, with rates ε, ε² and then whole digests.
+/// more). It answers queries for absent keys at the speed of the plain filter. See [`Cascade`] for how it works and what
+/// it costs; this is its plainest form, with rates ε, ε² and then whole digests.
 ///
 /// A key can be removed, with the remote's help: what a Bloom filter cannot unset is repaired like a false
 /// positive.
