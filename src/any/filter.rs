@@ -375,6 +375,14 @@ impl<H: KeyHasher> Adaptive for AnyFilter<H> {
         Lent::to(remote, |remote| self.object.settle(addresses, authority, remote))
     }
 
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        self.object.home(digest)
+    }
+
+    fn rebuild_sorted<R: Remote>(&mut self, remote: &mut R) -> RemoteResult<bool, R> {
+        Lent::to(remote, |remote| self.object.rebuild_sorted(remote))
+    }
+
     fn emptied(&self) -> Result<Self, BuildError> {
         self.object.emptied().map(|object| Self { object })
     }

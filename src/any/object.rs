@@ -27,6 +27,12 @@ pub(super) trait Object<H: KeyHasher>: DynFilter {
     fn is_hash_addressed(&self) -> bool {
         false
     }
+    fn home(&self, _: Digest) -> Option<RangeInclusive<u64>> {
+        None
+    }
+    fn rebuild_sorted(&mut self, _: DynRemote<'_>) -> Outcome<bool> {
+        Ok(false)
+    }
     fn runs(&self) -> Option<Runs>;
     fn with_runs(&self, runs: &Runs) -> Option<Box<dyn Object<H>>>;
     /// `None` if the filter wants the keys themselves.
@@ -197,6 +203,14 @@ where
 
     fn is_hash_addressed(&self) -> bool {
         self.filter.is_hash_addressed()
+    }
+
+    fn home(&self, digest: Digest) -> Option<RangeInclusive<u64>> {
+        self.filter.home(digest)
+    }
+
+    fn rebuild_sorted(&mut self, mut remote: DynRemote<'_>) -> Outcome<bool> {
+        self.filter.rebuild_sorted(&mut remote)
     }
 
     fn emptied(&self) -> Result<Box<dyn Object<F::Hasher>>, BuildError> {

@@ -2,9 +2,9 @@
 
 use std::error::Error;
 use std::fmt;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use crate::{AdaptiveError, Change, Remote};
+use crate::{AdaptiveError, Change, Remote, Visit};
 
 /// The error of some remote.
 #[derive(Debug)]
@@ -53,11 +53,7 @@ fn erase<E: Error + Send + Sync + 'static>(error: E) -> AnyRemoteError {
 impl<R: Remote> Remote for AnyRemote<R> {
     type Error = AnyRemoteError;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), AnyRemoteError> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), AnyRemoteError> {
         self.0.range(addresses, visit).map_err(erase)
     }
 
@@ -103,11 +99,7 @@ impl<'r, R: Remote> Lent<'r, R> {
 impl<R: Remote> Remote for Lent<'_, R> {
     type Error = AnyRemoteError;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), AnyRemoteError> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), AnyRemoteError> {
         self.remote.range(addresses, visit).map_err(|error| self.keep(error))
     }
 

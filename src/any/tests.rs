@@ -46,6 +46,10 @@ fn lives<H: AnyHasher>(name: &str) {
     let all = || (0..4000_u64).filter(|key| filter.contains(key));
     assert!(all().eq((0..4000).filter(|key| read.contains(key))), "{name}");
     filter.verify_remote(&mut remote).unwrap();
+    let digest = filter.hasher().digest(b"key");
+    let home = filter.home(digest).is_some_and(|home| home.contains(&digest.hi));
+    let sorted = filter.clone().rebuild_sorted(&mut remote).unwrap();
+    assert_eq!([home, sorted], [filter.is_hash_addressed(); 2], "{name}");
     let mut empty = filter.emptied().unwrap();
     assert!(empty.is_empty() && empty.kind() == filter.kind());
     empty.insert("another", &mut MemoryRemote::new()).unwrap();

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 
 use thiserror::Error;
 
-use crate::{Adaptive, AdaptiveError, BuildError, Change, Remote, RemoteResult};
+use crate::{Adaptive, AdaptiveError, BuildError, Change, Remote, RemoteResult, Visit};
 
 /// A filter could not be [rebuilt](Adaptive::rebuild). It is unchanged; the remote may hold any part of the keys.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -110,11 +110,7 @@ impl<'r, R: Remote> Grouped<'r, R> {
 impl<R: Remote> Remote for Grouped<'_, R> {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), R::Error> {
         if self.gathered.iter().any(|(address, _)| addresses.contains(address)) {
             self.flush()?;
         }

@@ -1,11 +1,11 @@
 //! Where filter, remote and dictionary may disagree, and a remote that is watched for it.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use super::GuardStats;
 use crate::play::OwnedChange;
-use crate::{Change, Remote};
+use crate::{Change, Remote, Visit};
 
 /// What is not known since an operation failed half-way.
 #[derive(Debug, Clone, Default)]
@@ -89,11 +89,7 @@ pub(super) struct Watched<'a, R> {
 impl<R: Remote> Remote for Watched<'_, R> {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), R::Error> {
         self.stats.remote_reads += 1;
         self.remote.range(addresses, visit)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, RangeInclusive};
 
-use crate::{Change, Remote};
+use crate::{Change, Remote, Visit};
 
 /// A [`Change`] that owns its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,11 +110,7 @@ impl Evidence {
     }
 
     /// Calls `visit` with the pairs of a range, ascending. `false` if the range is not known.
-    pub(super) fn visit(
-        &self,
-        range: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> bool {
+    pub(super) fn visit(&self, range: RangeInclusive<u64>, visit: &mut Visit<'_>) -> bool {
         if !self.knows(&range) {
             return false;
         }

@@ -44,11 +44,11 @@ mod operation;
 mod tests;
 
 use std::convert::Infallible;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use thiserror::Error;
 
-use crate::{AdaptiveError, Change, Remote};
+use crate::{AdaptiveError, Change, Remote, Visit};
 
 pub use evidence::{Evidence, OwnedChange};
 pub use operation::{Adapt, Insert, InsertNew, Operation, Remove, RemoveStored, Settle};
@@ -227,11 +227,7 @@ struct Stage<'p>(&'p mut Play);
 impl Remote for Stage<'_> {
     type Error = Pause;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Pause> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Pause> {
         let (first, last) = (*addresses.start(), *addresses.end());
         if self.0.evidence.visit(addresses, visit) { Ok(()) } else { Err(Pause::Needs(first, last)) }
     }

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use super::{Change, Remote};
+use super::{Change, Remote, Visit};
 
 /// The most pairs of a page, unless all have one address; with one more it is cut in two.
 const PAGE: usize = 128;
@@ -161,11 +161,7 @@ impl MemoryRemote {
 impl Remote for MemoryRemote {
     type Error = Infallible;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Infallible> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Infallible> {
         let (start, end) = addresses.into_inner();
         if start > end {
             return Ok(());
@@ -198,6 +194,7 @@ impl Remote for MemoryRemote {
 mod tests {
     //! Catches: pairs that are lost, doubled or out of order where pages meet, memory that is never given back.
     use std::collections::BTreeSet;
+    use std::ops::ControlFlow;
 
     use super::*;
     use crate::testing::Random;

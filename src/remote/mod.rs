@@ -112,11 +112,7 @@ pub trait Remote {
 impl<R: Remote + ?Sized> Remote for &mut R {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Self::Error> {
         (**self).range(addresses, visit)
     }
 

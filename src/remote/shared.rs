@@ -1,9 +1,9 @@
 //! One remote for many threads.
 
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Change, Remote};
+use super::{Change, Remote, Visit};
 
 /// A remote that threads take turns with: for tests, and for stores that know no better.
 ///
@@ -23,11 +23,7 @@ use super::{Change, Remote};
 impl<R: Remote> Remote for &Mutex<R> {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), R::Error> {
         lock(self).range(addresses, visit)
     }
 

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 use thiserror::Error;
 
 use crate::play::OwnedChange;
-use crate::{Change, KeyHasher, Remote};
+use crate::{Change, KeyHasher, Remote, Visit};
 
 use super::address;
 use super::shard::Doubts;
@@ -64,11 +64,7 @@ struct Run {
 }
 
 impl Run {
-    fn visit(
-        &mut self,
-        own: &RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn visit(&mut self, own: &RangeInclusive<u64>, visit: &mut Visit<'_>) -> ControlFlow<()> {
         self.pairs.sort_unstable();
         let mut pairs = self.pairs.drain(..).filter(|(address, _)| own.contains(address));
         pairs.try_for_each(|(address, key)| visit(address, &key))
@@ -78,11 +74,7 @@ impl Run {
 impl<R: Remote, H: KeyHasher> Remote for Ranged<'_, R, H> {
     type Error = RangeError<R::Error>;
 
-    fn range(
-        &mut self,
-        own: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
+    fn range(&mut self, own: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Self::Error> {
         let hasher = self.hasher;
         let range = address::shared_range(self.shard, &own, hasher.is_some());
         if range.is_empty() {

@@ -1,9 +1,9 @@
 //! Remotes that count, and one that stores nothing.
 
 use std::convert::Infallible;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use crate::{Change, Remote};
+use crate::{Change, Remote, Visit};
 
 /// How often a remote was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,11 +56,7 @@ impl<R> CountingRemote<R> {
 impl<R: Remote> Remote for CountingRemote<R> {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), R::Error> {
         let Self { inner, accesses } = self;
         accesses.reads += 1;
         inner.range(addresses, &mut |address, key| {
@@ -83,11 +79,7 @@ pub struct NullRemote;
 impl Remote for NullRemote {
     type Error = Infallible;
 
-    fn range(
-        &mut self,
-        _: RangeInclusive<u64>,
-        _: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Infallible> {
+    fn range(&mut self, _: RangeInclusive<u64>, _: &mut Visit<'_>) -> Result<(), Infallible> {
         Ok(())
     }
 

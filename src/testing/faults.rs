@@ -6,7 +6,7 @@ use std::ops::{ControlFlow, RangeInclusive};
 use thiserror::Error;
 
 use super::Random;
-use crate::{Change, Dictionary, Remote};
+use crate::{Change, Dictionary, Remote, Visit};
 
 /// One way in which an access goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -214,11 +214,7 @@ impl<R: Remote> Remote for Faulty<R> {
     type Error = FaultError<R::Error>;
 
     /// A lie is told about all pairs of the range, which are kept in memory for it.
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Self::Error> {
         let fault = self.faults.draw();
         if fault.is_none_or(|fault| Fault::HONEST.contains(&fault)) {
             return self.act(fault, |remote| remote.range(addresses, visit));

@@ -1,9 +1,9 @@
 //! A remote that serves old views.
 
 use std::collections::VecDeque;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
-use crate::{Change, Remote};
+use crate::{Change, Remote, Visit};
 
 /// A remote whose reads can be behind its writes: a replica, a snapshot that was begun before.
 ///
@@ -78,11 +78,7 @@ const MOST: usize = 64;
 impl<R: Remote + Clone> Remote for StaleRemote<R> {
     type Error = R::Error;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), R::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), R::Error> {
         if self.lag == 0 {
             return self.now.range(addresses, visit);
         }

@@ -1,11 +1,11 @@
 //! Catches: a query that waits for a remote.
 
 use std::convert::Infallible;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use besom::{Adaptive, BuildError, Change, Filter, MemoryRemote, Remote, Seed, Sharded};
+use besom::{Adaptive, BuildError, Change, Filter, MemoryRemote, Remote, Seed, Sharded, Visit};
 
 use crate::for_every_family;
 
@@ -39,11 +39,7 @@ impl Gated {
 impl Remote for Gated {
     type Error = Infallible;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Infallible> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Infallible> {
         self.pass(if addresses.end() - addresses.start() < 1 << 50 { Gate::Read } else { Gate::Scan });
         self.inner.range(addresses, visit)
     }

@@ -14,11 +14,11 @@ mod vocabulary;
 mod work;
 
 use std::convert::Infallible;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use crate::bins::Shape;
 use crate::testing::{FaultError, Faults, Faulty};
-use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, Remote, Xxh3};
+use crate::{AdaptiveError, Change, Filter, KeyHasher, MemoryRemote, Remote, Visit, Xxh3};
 
 use super::builder::{Blueprint, DEFAULT_BUDGET};
 use super::core::Core;
@@ -158,11 +158,7 @@ impl Recording {
 impl Remote for Recording {
     type Error = FaultError<Infallible>;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Self::Error> {
         self.remote.range(addresses, visit)
     }
 

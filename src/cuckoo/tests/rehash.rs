@@ -11,7 +11,7 @@ use crate::cuckoo::{
 use crate::testing::{CountingRemote, Fault, Faults, Faulty};
 use crate::{
     Adaptive, AdaptiveError, Authority, Change, Filter, KeyHasher, MemoryRemote, Remote, RemoteCuckooFilter,
-    Settled,
+    Settled, Visit,
 };
 
 fn filled<V: AdaptiveVariant>(
@@ -86,11 +86,7 @@ struct Shifting {
 impl Remote for Shifting {
     type Error = Infallible;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Infallible> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Infallible> {
         if addresses == (self.address..=self.address) {
             let _ = visit(self.address, &self.key.to_le_bytes());
             return Ok(());

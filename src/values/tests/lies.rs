@@ -1,11 +1,9 @@
 //! Catches: keys of the remote that are believed although they are not those of the items.
 
-use std::ops::ControlFlow;
-
 use super::*;
 use crate::extension::testing::extension_core;
 use crate::telescoping::testing::{explicit_core, telescoping_core};
-use crate::{AdaptiveError, Change, Remote};
+use crate::{AdaptiveError, Change, Remote, Visit};
 
 /// A filter with keys, its remote, and a stranger that it accepts.
 fn accepted_stranger<F: Tested<Hasher = Xxh3>>(core: &mut F, remote: &mut MemoryRemote) -> [u8; 8] {
@@ -119,11 +117,7 @@ struct Disordered {
 impl Remote for Disordered {
     type Error = std::convert::Infallible;
 
-    fn range(
-        &mut self,
-        addresses: RangeInclusive<u64>,
-        visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
-    ) -> Result<(), Self::Error> {
+    fn range(&mut self, addresses: RangeInclusive<u64>, visit: &mut Visit<'_>) -> Result<(), Self::Error> {
         let mut pairs: Vec<(u64, &[u8])> =
             self.pairs.iter().filter(|(address, _)| addresses.contains(address)).collect();
         if self.backwards {
