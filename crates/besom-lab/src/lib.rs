@@ -16,15 +16,20 @@
 //! - [`report`]: tables, JSON, plots, one self-contained HTML page.
 //! - [`command`]: what programs offer of this.
 //!
-//! The lab sees only what the library makes public.
+//! The lab sees only what the library makes public. Without the feature `experiments`, which is on by default, it has
+//! no `experiment`, `run` and `command`.
 
 pub mod adversary;
+#[cfg(feature = "experiments")]
 mod clock;
+#[cfg(feature = "experiments")]
 pub mod command;
 pub mod comparison;
+#[cfg(feature = "experiments")]
 pub mod experiment;
 pub mod random;
 pub mod report;
+#[cfg(feature = "experiments")]
 pub mod run;
 pub mod stats;
 pub mod subject;

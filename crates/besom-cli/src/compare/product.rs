@@ -7,11 +7,10 @@
 
 use std::time::{Duration, Instant};
 
-use besom::cascade::{AdaptiveBloomFilter, Cascade};
-use besom::cuckoo::{CuckooingFilter, CyclicFilter, SwappingFilter};
-use besom::quotient::QuotientFilter;
-use besom::{BroomFilter, BuildError, ExtensionFilter, Seed, Table, TelescopingFilter};
-use besom_store::{Batch, Durability, RedbStore, StoreError, StoreFilter};
+use besom::Xxh3;
+use besom::any::{AnyFilter, Config};
+use besom::format::Kind;
+use besom_store::{Batch, Durability, RedbStore, StoreError};
 use serde::Serialize;
 
 use super::contender::{LOAD, Needs, Plan};
@@ -70,41 +69,14 @@ impl Arena<'_> {
         plan: &Plan<'_>,
         progress: &mut dyn FnMut(&str, u64),
     ) -> Outcome<Option<Product>> {
-        let (rate, keys, seed) = (row.first().rate, plan.keys, plan.seed);
-        macro_rules! within {
-            ($filter:ty $(, $load:expr $(, $table:ident)?)?) => {
-                self.tried(row.entry_name, progress, move |more, _| {
-                    let builder = <$filter>::builder().capacity(more.max(keys)).false_positive_rate(rate);
-                    builder.seed(seed)$(.max_load($load)$(.table(Table::$table))?)?.build()
-                })
-            };
+        let name = row.entry_name;
+        let Ok(mut config) = name.parse::<Config>() else { return Ok(None) };
+        if config.accepts("max_load") {
+            // Broom filters are built for a load of 0.90.
+            config.max_load = Some(if config.kind() == Kind::Broom { LOAD.min(0.90) } else { LOAD });
         }
-        match row.entry_name {
-            "telescoping" => within!(TelescopingFilter, LOAD),
-            "extension" => within!(ExtensionFilter, LOAD),
-            "extension-quotient" => within!(ExtensionFilter, LOAD, Quotient),
-            "extension-bins" => within!(ExtensionFilter, LOAD, Bins),
-            // Built for a load of 0.90.
-            "broom" => within!(BroomFilter, LOAD.min(0.90)),
-            "broom-quotient" => within!(BroomFilter, LOAD.min(0.90), Quotient),
-            "broom-bins" => within!(BroomFilter, LOAD.min(0.90), Bins),
-            "cuckooing" => within!(CuckooingFilter, LOAD),
-            "swapping" => within!(SwappingFilter, LOAD),
-            "cyclic-1" => within!(CyclicFilter::<1>, LOAD),
-            "cyclic-2" => within!(CyclicFilter::<2>, LOAD),
-            "cyclic-3" => within!(CyclicFilter::<3>, LOAD),
-            "adaptive-bloom" => within!(AdaptiveBloomFilter),
-            "cascade" => within!(Cascade::<QuotientFilter>),
-            _ => Ok(None),
-        }
-    }
-
-    fn tried<F: StoreFilter>(
-        &self,
-        name: &'static str,
-        progress: &mut dyn FnMut(&str, u64),
-        make: impl Fn(usize, Seed) -> Result<F, BuildError> + Send + Sync + 'static,
-    ) -> Outcome<Option<Product>> {
+        let (config, keys) = (config.false_positive_rate(row.first().rate).seed(plan.seed), plan.keys);
+        let make = move |more: usize, _| AnyFilter::<Xxh3>::build(&config.clone().capacity(more.max(keys)));
         let temporary = || Failure::io(format!("{} (temporary files)", std::env::temp_dir().display()));
         let folder = tempfile::tempdir().map_err(temporary())?;
         let builder = RedbStore::builder().cache_size(CACHE).durability(Durability::Buffered);
@@ -140,9 +112,9 @@ impl Arena<'_> {
     }
 
     /// Stores all keys. How long it took; `None` if it was interrupted.
-    fn fill_product<F: StoreFilter>(
+    fn fill_product(
         &self,
-        store: &RedbStore<F>,
+        store: &RedbStore<AnyFilter<Xxh3>>,
         progress: &mut dyn FnMut(u64),
     ) -> Outcome<Option<Duration>> {
         let start = Instant::now();
@@ -165,10 +137,10 @@ impl Arena<'_> {
     }
 
     /// Asks all queries. How long it took; `None` if it was interrupted.
-    fn ask_product<F: StoreFilter>(
+    fn ask_product(
         &self,
         name: &str,
-        store: &RedbStore<F>,
+        store: &RedbStore<AnyFilter<Xxh3>>,
         progress: &mut dyn FnMut(u64),
     ) -> Outcome<Option<Duration>> {
         let mut time = Duration::ZERO;
