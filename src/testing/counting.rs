@@ -91,6 +91,7 @@ impl Remote for NullRemote {
         Ok(())
     }
 
+    #[inline]
     fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Infallible> {
         Ok(())
     }
