@@ -17,8 +17,16 @@ pub(crate) fn map<T: Send, U: Send>(items: Vec<T>, work: impl Fn(T) -> U + Sync)
     items.into_iter().map(work).collect()
 }
 
+/// So much work, in keys, is worth waking other threads for.
+const PAYS_FROM: usize = 1 << 16;
+
+/// How many threads so many keys are worth.
+pub(crate) fn threads_for(keys: usize) -> usize {
+    if keys < PAYS_FROM { 1 } else { threads() }
+}
+
 /// How many threads [`map`] has.
-pub(crate) fn threads() -> usize {
+fn threads() -> usize {
     #[cfg(feature = "rayon")]
     return rayon::current_num_threads();
     #[cfg(not(feature = "rayon"))]

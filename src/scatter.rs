@@ -78,96 +78,134 @@ pub(crate) trait Partition: Copy + Sync {
 /// Keys that are scattered at a time. What is kept of them meanwhile and where they go stay in the second cache.
 const PIECE: usize = 1 << 16;
 
-/// Items by bucket, in their order.
-pub(crate) struct Buckets<T> {
+/// Items by bucket, piece by piece, in their order.
+pub(crate) struct Scattered<T> {
     words: AlignedWords,
-    /// Where each bucket ends, in items.
+    /// The items of a piece: of all but the last one.
+    piece: usize,
+    /// Where each bucket ends in each piece, in items.
     ends: Vec<usize>,
+    buckets: usize,
     items: PhantomData<T>,
 }
 
-impl<T: Hashed> Buckets<T> {
-    /// Scatters the items of some numbers.
-    pub(crate) fn scatter(
+impl<T: Hashed> Scattered<T> {
+    /// The items of all numbers below `count`, on all cores if they are many.
+    pub(crate) fn new(
         partition: impl Partition,
-        numbers: Range<usize>,
-        item: impl Fn(usize) -> T,
+        count: usize,
+        item: impl Fn(usize) -> T + Sync,
     ) -> Result<Self, BuildError> {
-        let words = numbers.len().saturating_mul(T::WORDS);
-        let bytes = words.saturating_mul(8);
-        let mut words = AlignedWords::zeroed(words).ok_or(BuildError::OutOfMemory { bytes })?;
-        let all = &mut words[..];
-        if partition.buckets() == 1 {
-            let ends = vec![numbers.len()];
-            all.chunks_exact_mut(T::WORDS).zip(numbers).for_each(|(words, number)| item(number).store(words));
-            return Ok(Self { words, ends, items: PhantomData });
-        }
-        let items: Vec<T> = numbers.map(item).collect();
-        let mut ends = vec![0; partition.buckets()];
-        for &item in &items {
-            ends[partition.bucket(item.hash())] += 1;
+        let threads = parallel::threads_for(count);
+        Self::in_pieces(partition, count, count.div_ceil(threads).clamp(1, PIECE), item)
+    }
+
+    fn in_pieces(
+        partition: impl Partition,
+        count: usize,
+        piece: usize,
+        item: impl Fn(usize) -> T + Sync,
+    ) -> Result<Self, BuildError> {
+        let bytes = count.saturating_mul(T::WORDS * size_of::<u64>());
+        let words = AlignedWords::zeroed(count.saturating_mul(T::WORDS));
+        let mut words = words.ok_or(BuildError::OutOfMemory { bytes })?;
+        let buckets = partition.buckets();
+        let mut ends = vec![0; count.div_ceil(piece) * buckets];
+        // Each thread keeps the memory that it keeps items in meanwhile.
+        let per_span = count.div_ceil(piece).div_ceil(parallel::threads_for(count)).max(1);
+        let spans = words.chunks_mut(per_span * piece * T::WORDS).zip(ends.chunks_mut(per_span * buckets));
+        let spans = spans.enumerate().collect();
+        parallel::map(spans, |(span, (words, ends)): (usize, (&mut [u64], &mut [usize]))| {
+            let (mut number, mut items) = (span * per_span * piece, Vec::new());
+            for (words, ends) in words.chunks_mut(piece * T::WORDS).zip(ends.chunks_mut(buckets)) {
+                let numbers = number..number + words.len() / T::WORDS;
+                number = numbers.end;
+                scatter(partition, numbers, &item, words, ends, &mut items);
+            }
+        });
+        Ok(Self { words, piece, ends, buckets, items: PhantomData })
+    }
+
+    /// The words of a bucket's items, piece by piece.
+    #[inline]
+    pub(crate) fn words(&self, bucket: usize) -> impl Iterator<Item = &[u64]> {
+        let pieces = self.words.chunks(self.piece * T::WORDS).zip(self.ends.chunks(self.buckets));
+        pieces.map(move |(words, ends)| {
+            let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
+            &words[start * T::WORDS..ends[bucket] * T::WORDS]
+        })
+    }
+
+    /// The items of a bucket by place; those of one place in their order.
+    pub(crate) fn sorted(&self, partition: impl Partition, bucket: usize) -> Vec<T> {
+        let mut starts = vec![0_u32; partition.places(bucket)];
+        for words in self.words(bucket) {
+            for item in words.chunks_exact(T::WORDS) {
+                starts[partition.place(T::load(item).hash(), bucket)] += 1;
+            }
         }
         let mut sum = 0;
-        for end in &mut ends {
-            // Where the bucket begins, for now.
-            (*end, sum) = (sum, sum + *end);
+        for start in &mut starts {
+            (*start, sum) = (sum, sum + *start);
         }
-        for item in items {
-            let place = &mut ends[partition.bucket(item.hash())];
-            item.store(&mut all[*place * T::WORDS..(*place + 1) * T::WORDS]);
-            *place += 1;
+        let Some(any) = self.words(bucket).find_map(|words| words.chunks_exact(T::WORDS).next()) else {
+            return Vec::new();
+        };
+        let mut sorted = vec![T::load(any); sum as usize];
+        for words in self.words(bucket) {
+            for item in words.chunks_exact(T::WORDS) {
+                let item = T::load(item);
+                let start = &mut starts[partition.place(item.hash(), bucket)];
+                sorted[*start as usize] = item;
+                *start += 1;
+            }
         }
-        Ok(Self { words, ends, items: PhantomData })
-    }
-
-    /// All items, in the order of their buckets.
-    pub(crate) fn into_words(self) -> AlignedWords {
-        self.words
-    }
-
-    /// The words of a bucket's items.
-    pub(crate) fn words(&self, bucket: usize) -> &[u64] {
-        let start = bucket.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.words[start * T::WORDS..self.ends[bucket] * T::WORDS]
-    }
-
-    fn get(&self, bucket: usize) -> impl Iterator<Item = T> {
-        self.words(bucket).chunks_exact(T::WORDS).map(T::load)
+        sorted
     }
 }
 
-/// The items of all numbers below `count`, scattered in pieces, on all cores.
-pub(crate) fn scattered<T: Hashed>(
+/// The items of all numbers below `count` in the order of their buckets, as words.
+pub(crate) fn by_bucket<T: Hashed>(
     partition: impl Partition,
     count: usize,
     item: impl Fn(usize) -> T + Sync,
-) -> Result<Vec<Buckets<T>>, BuildError> {
-    let piece = count.div_ceil(parallel::threads()).clamp(1, PIECE);
-    let pieces = (0..count).step_by(piece).map(|start| start..(start + piece).min(count)).collect();
-    let scattered = parallel::map(pieces, |numbers| Buckets::scatter(partition, numbers, &item));
-    scattered.into_iter().collect()
+) -> Result<AlignedWords, BuildError> {
+    Ok(Scattered::in_pieces(partition, count, count.max(1), item)?.words)
 }
 
-/// The items of a bucket by place; those of one place in their order.
-pub(crate) fn sorted<T: Hashed>(partition: impl Partition, bucket: usize, pieces: &[Buckets<T>]) -> Vec<T> {
-    let place = |item: T| partition.place(item.hash(), bucket);
-    let mut starts = vec![0_u32; partition.places(bucket)];
-    let items = || pieces.iter().flat_map(|piece| piece.get(bucket));
-    items().for_each(|item| starts[place(item)] += 1);
+/// Scatters the items of some numbers to these words, in the order of their buckets, and says where each bucket ends.
+/// `ends` are 0 before.
+#[inline]
+fn scatter<T: Hashed>(
+    partition: impl Partition,
+    numbers: Range<usize>,
+    item: impl Fn(usize) -> T,
+    words: &mut [u64],
+    ends: &mut [usize],
+    items: &mut Vec<T>,
+) {
+    if let [end] = ends {
+        *end = numbers.len();
+        words.chunks_exact_mut(T::WORDS).zip(numbers).for_each(|(words, number)| item(number).store(words));
+        return;
+    }
+    items.clear();
+    items.reserve(numbers.len());
+    for number in numbers {
+        let item = item(number);
+        ends[partition.bucket(item.hash())] += 1;
+        items.push(item);
+    }
     let mut sum = 0;
-    for start in &mut starts {
-        (*start, sum) = (sum, sum + *start);
+    for end in &mut *ends {
+        // Where the bucket begins, for now.
+        (*end, sum) = (sum, sum + *end);
     }
-    let mut sorted = Vec::new();
-    if let Some(any) = items().next() {
-        sorted.resize(sum as usize, any);
+    for &item in &*items {
+        let place = &mut ends[partition.bucket(item.hash())];
+        item.store(&mut words[*place * T::WORDS..(*place + 1) * T::WORDS]);
+        *place += 1;
     }
-    items().for_each(|item| {
-        let start = &mut starts[place(item)];
-        sorted[*start as usize] = item;
-        *start += 1;
-    });
-    sorted
 }
 
 #[cfg(test)]
@@ -215,12 +253,19 @@ mod tests {
             let cut = Units { units, per_bucket };
             let hashes: Vec<u64> = (0..count).map(|_| random.next()).collect();
             let item = |number: usize| (hashes[number], (number as u64).to_le_bytes());
-            let pieces = scattered(cut, count, item).unwrap();
-            let all: Vec<_> = (0..cut.buckets()).flat_map(|bucket| sorted(cut, bucket, &pieces)).collect();
-            let mut expected: Vec<(u64, usize)> = hashes.iter().copied().zip(0..).collect();
-            expected.sort_by_key(|&(hash, number)| (cut.unit(hash), number));
-            let expected: Vec<_> = expected.iter().map(|&(_, number)| item(number)).collect();
-            assert_eq!(all, expected, "{count} items in {units} units, {per_bucket} a bucket");
+            for piece in [1, 7, 64, 10_000] {
+                let pieces = Scattered::in_pieces(cut, count, piece, item).unwrap();
+                let all: Vec<_> = (0..cut.buckets()).flat_map(|bucket| pieces.sorted(cut, bucket)).collect();
+                let mut expected: Vec<(u64, usize)> = hashes.iter().copied().zip(0..).collect();
+                expected.sort_by_key(|&(hash, number)| (cut.unit(hash), number));
+                let expected: Vec<_> = expected.iter().map(|&(_, number)| item(number)).collect();
+                assert_eq!(all, expected, "{count} items in {units} units, {per_bucket} a bucket");
+                let words = by_bucket(cut, count, item).unwrap();
+                let all: Vec<_> = words.chunks(2).map(<(u64, [u8; 8])>::load).collect();
+                let mut expected: Vec<_> = (0..count).map(item).collect();
+                expected.sort_by_key(|item| cut.bucket(item.0));
+                assert_eq!(all, expected, "{count} items in {units} units, {per_bucket} a bucket");
+            }
         }
     }
 }

@@ -7,10 +7,10 @@ use super::table::{Place, STEP, Table};
 
 /// How many steps the fetching is ahead of the work. With [`STEP`] keys in each, enough to cover the latency of a miss,
 /// few enough for the processor's fill buffers.
-const DISTANCE: usize = 4;
+const DISTANCE: usize = 2;
 
 /// Buffers for those under way and the one that is worked on; a power of two.
-const BUFFERS: usize = 8;
+const BUFFERS: usize = 4;
 
 /// The places of keys, [`STEP`] at a time: while these are worked on, the lines of the next ones are fetched.
 pub(crate) struct Ahead<'k, K, P> {
@@ -59,11 +59,10 @@ impl<'k, K, P: Fn(&Table, &K) -> Place> Ahead<'k, K, P> {
 /// The queries of a batch that need the second level. They are asked at its end: a branch for each would be
 /// mispredicted, and would hold up the lines that are on their way.
 pub(crate) struct Doubts {
-    /// The numbers of the queries, as far as there are any, and one that may turn out to be none.
-    noted: [u16; Self::MOST + 1],
-    len: usize,
+    /// The queries, as bits.
+    noted: [u64; Self::MOST / 64],
     /// The number of the next query.
-    query: u16,
+    next: usize,
 }
 
 impl Doubts {
@@ -71,19 +70,27 @@ impl Doubts {
     pub(crate) const MOST: usize = 1024;
 
     pub(crate) fn new() -> Self {
-        Self { noted: [0; Self::MOST + 1], len: 0, query: 0 }
+        Self { noted: [0; Self::MOST / 64], next: 0 }
     }
 
-    /// Notes the next query if there is a doubt. For [`MOST`](Self::MOST) queries at most.
+    /// Notes those of the next [`STEP`] queries that are in doubt, which are bits. For [`MOST`](Self::MOST) queries at
+    /// most.
     #[inline(always)]
-    pub(super) fn note(&mut self, doubt: bool) {
-        self.noted[self.len.min(Self::MOST)] = self.query;
-        self.len += usize::from(doubt);
-        self.query += 1;
+    pub(super) fn note(&mut self, doubts: u64) {
+        // A step lies in one word: their numbers are powers of two.
+        self.noted[self.next / 64 % (Self::MOST / 64)] |= doubts << (self.next % 64);
+        self.next += STEP;
     }
 
     /// The numbers of the queries that were noted.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        self.noted.iter().take(self.len).map(|&query| usize::from(query))
+        self.noted.iter().enumerate().flat_map(|(word, &noted)| {
+            let mut rest = noted;
+            std::iter::from_fn(move || {
+                let query = (rest != 0).then(|| word * 64 + rest.trailing_zeros() as usize);
+                rest &= rest.wrapping_sub(1);
+                query
+            })
+        })
     }
 }

@@ -11,7 +11,7 @@
 //! scattered to a few parts of the table, for each core to insert its own.
 
 use crate::bits::prefetch;
-use crate::scatter::{Hashed, Partition, scattered, sorted};
+use crate::scatter::{Hashed, Partition, Scattered};
 use crate::{BuildError, parallel};
 
 use super::layout::{Layout, Shape};
@@ -28,7 +28,7 @@ const MOST_BUCKETS: u64 = 2048;
 
 /// How the bins of a table are cut into buckets.
 #[derive(Debug, Clone, Copy)]
-struct Cut {
+pub(super) struct Cut {
     bins: u64,
     shape: Shape,
     /// Bins of a bucket: a power of two, whose logarithm this is.
@@ -36,13 +36,14 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(table: &Table) -> Self {
+    pub(super) fn of(table: &Table) -> Self {
         let (bins, shape) = (table.bins(), table.shape());
         let per_bucket = bins.div_ceil(MOST_BUCKETS).next_power_of_two().max(FEWEST_BINS);
         let log2_bins = per_bucket.trailing_zeros();
         Self { bins, shape, log2_bins }
     }
 
+    #[inline(always)]
     fn first_bin(self, bucket: usize) -> u64 {
         (bucket as u64) << self.log2_bins
     }
@@ -128,35 +129,37 @@ fn push_in_order(entries: &mut Vec<Entry>, entry: Entry) {
 /// Fills an empty table with the items of all numbers below `count`.
 ///
 /// `prepare` gets the items of every bucket by bin and class, may take some out, and makes something of them, on any
-/// core. `visit` gets what it made, in order, one after the other.
+/// core. `visit` gets what it made, and the items, in order, one after the other.
 pub(super) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
     mut table: Table,
     count: usize,
     item: impl Fn(usize) -> T + Sync,
     prepare: impl Fn(&mut Vec<T>) -> P + Sync,
-    mut visit: impl FnMut(P) -> Result<(), E>,
+    mut visit: impl FnMut(P, &[T]) -> Result<(), E>,
 ) -> Result<Table, E> {
     debug_assert_eq!(table.len, 0);
     let cut = Cut::of(&table);
     let (slots, write) = (table.shape().slots as usize, table.operations.write);
-    let pieces = scattered(cut, count, item)?;
+    let (scattered, threads) = (Scattered::new(cut, count, item)?, parallel::threads_for(count));
+    let at_once = if threads == 1 { 1 } else { 4 * threads };
     let (mut len, mut beyond) = (0, Vec::new());
     let mut buckets = table.lines_mut().chunks_mut(1 << cut.log2_bins).enumerate();
     loop {
         // A few buckets for every thread at a time, so that no more memory is in use than these take.
-        let wave: Vec<_> = buckets.by_ref().take(4 * parallel::threads()).collect();
+        let wave: Vec<_> = buckets.by_ref().take(at_once).collect();
         if wave.is_empty() {
             break;
         }
         let filled = parallel::map(wave, |(bucket, lines)| {
-            let mut items = sorted(cut, bucket, &pieces);
+            let mut items = scattered.sorted(cut, bucket);
             let prepared = prepare(&mut items);
             let lines = Lines { cut, slots, write, first_bin: cut.first_bin(bucket), lines };
-            (prepared, items.len(), lines.fill(&items))
+            let beyond = lines.fill(&items);
+            (prepared, items, beyond)
         });
         for (prepared, items, rest) in filled {
-            visit(prepared)?;
-            len += items;
+            visit(prepared, &items)?;
+            len += items.len();
             beyond.extend(rest);
         }
     }
@@ -218,15 +221,15 @@ pub(super) fn fill_parts(
 ) -> Result<Table, BuildError> {
     debug_assert_eq!(table.len, 0);
     let (bins, operations) = (table.bins(), table.operations);
-    let parts = PARTS_PER_THREAD * parallel::threads() as u64;
+    let parts = PARTS_PER_THREAD * parallel::threads_for(count) as u64;
     let cut = Cut { log2_bins: bins.div_ceil(parts).next_power_of_two().trailing_zeros(), ..Cut::of(&table) };
-    let pieces = scattered(cut, count, hash)?;
+    let scattered = Scattered::new(cut, count, hash)?;
     let parts: Vec<_> = table.lines_mut().chunks_mut(1 << cut.log2_bins).enumerate().collect();
     let filled = parallel::map(parts, |(number, lines)| {
         let mut part = Part { bins, first_bin: cut.first_bin(number), lines, beyond: Vec::new() };
-        for piece in &pieces {
+        for hashes in scattered.words(number) {
             // SAFETY: the operations were chosen for this processor.
-            unsafe { (operations.insert_into)(&mut part, piece.words(number)) };
+            unsafe { (operations.insert_into)(&mut part, hashes) };
         }
         part.beyond
     });
@@ -277,7 +280,7 @@ mod tests {
 
     fn filled(bins: u64, shape: Shape, hashes: &[u64]) -> Result<Table, BuildError> {
         let table = Table::for_keys(bins, shape, hashes.len()).unwrap();
-        fill(table, hashes.len(), |number| hashes[number], |_| (), |()| Ok(()))
+        fill(table, hashes.len(), |number| hashes[number], |_| (), |(), _| Ok(()))
     }
 
     fn agrees(bins: u64, shape: Shape, hashes: &[u64]) {
@@ -314,6 +317,43 @@ mod tests {
                 agrees(bins, shape, &hashes);
                 agrees(bins, shape, &vec![place; 150]);
             }
+        }
+    }
+
+    #[test]
+    fn only_what_is_admitted_comes_into_full_bins() {
+        let (mut random, bins, isas) = (Random::new(4), 3, Isa::available());
+        for (&shape, &isa) in CUTS.iter().filter(|cut| cut.is_first_level(1)).zip(isas.iter().cycle()) {
+            let empty = || Table::for_keys(bins, shape, 200).unwrap();
+            let (mut table, mut model, mut asked, mut alike) = (empty().with_isa(isa), empty(), 0, 0);
+            for _ in 0..400 {
+                let place = table.place_of(random.next());
+                let (admitted, before) = (random.one_in(2), table.clone());
+                let mut admit = || admitted;
+                let in_line = table.insert_new(place, &mut admit);
+                if !in_line && !table.insert_new_full(place, &mut admit) {
+                    alike += 1;
+                    assert!(
+                        table == before && table.count(place) > 0,
+                        "an item that was not met was kept out"
+                    );
+                    continue;
+                }
+                asked += usize::from(!in_line);
+                assert_eq!(before.count(place), 0, "an item that was met was let in");
+                if admitted {
+                    model.insert(place).unwrap();
+                }
+                assert!(table == model, "{shape:?} with {isa}");
+            }
+            table.verify().unwrap();
+            assert!(asked > 20, "{asked} of 400 items met a full bin, and {alike} one like them");
+            let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..100 {
+                    table.insert_new_full(table.place_of(random.next()), &mut || panic!("a remote"));
+                }
+            }));
+            assert!(died.is_err() && table == model, "{shape:?} with {isa}");
         }
     }
 

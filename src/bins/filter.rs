@@ -11,9 +11,6 @@ use super::bulk::fill_parts;
 use super::next::Refused;
 use super::table::{Place, STEP, Table};
 
-/// So many keys are worth waking other threads for.
-const PARALLEL_FROM: usize = 1 << 16;
-
 /// A filter on cache-line bins: the fastest of this crate, with removal, growth and merging.
 ///
 /// Every key belongs to one bin, which is one cache line; a query reads that line and, but for one in fifty at
@@ -89,7 +86,7 @@ impl<H: KeyHasher> BinFilter<H> {
 
     /// The empty filter with all these keys, for which it has room: by one thread, or by all if the keys are many.
     pub(super) fn filled<K: Key + Sync>(mut self, keys: &[K]) -> Result<Self, BuildError> {
-        if keys.len() < PARALLEL_FROM || parallel::threads() == 1 {
+        if parallel::threads_for(keys.len()) == 1 {
             let bytes = self.table.memory_bits() / 8;
             let inserted = self.insert_many(keys);
             return inserted.map(|_| self).map_err(|_| BuildError::OutOfMemory { bytes });

@@ -142,6 +142,20 @@ impl Table {
         asked
     }
 
+    /// The same where the bin is full and has no flags: the largest of all goes beyond the line. Nothing changes, and
+    /// `admit` is not asked, if there is no memory for that.
+    pub(crate) fn insert_new_full(&mut self, place: Place, admit: &mut dyn FnMut() -> bool) -> bool {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_new_full)(self, place.bin, place.print, admit) }
+    }
+
+    /// Inserts many items, in order, until one has an equal, or concerns more than its line and what lies beyond it, or
+    /// finds no memory: how many.
+    pub(crate) fn insert_many_new(&mut self, places: &[Place]) -> usize {
+        // SAFETY: the operations were chosen for this processor.
+        unsafe { (self.operations.insert_many_new)(self, places) }
+    }
+
     /// The class and tag of a place.
     pub(crate) fn entry(&self, place: Place) -> Entry {
         (self.operations.entry)(place.print)

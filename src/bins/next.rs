@@ -81,6 +81,14 @@ impl Next {
         }
     }
 
+    /// Inserts an item that is taken back unless the guard is [kept](Guest::keep). `None`, and nothing changes, without
+    /// memory, or if one is equal and there may not be two.
+    pub(super) fn invite(&mut self, bin: u64, entry: Entry, may_be_equal: bool) -> Option<Guest<'_>> {
+        let new = self.insert(bin, entry).ok()?;
+        let guest = Guest { next: self, bin, entry, kept: false };
+        (new || may_be_equal).then_some(guest)
+    }
+
     /// While it is held, it does not move to more memory; see [`Table::hold`](super::table::Table::hold).
     pub(super) fn hold(&mut self, held: bool) {
         match self {
@@ -119,6 +127,29 @@ impl Next {
         match self {
             Self::Second(second) => Self::Second(Box::new(second.with_isa(isa))),
             Self::Rest(rest) => Self::Rest(rest),
+        }
+    }
+}
+
+/// An item that was inserted on trial.
+pub(super) struct Guest<'n> {
+    next: &'n mut Next,
+    bin: u64,
+    entry: Entry,
+    kept: bool,
+}
+
+impl Guest<'_> {
+    /// The item stays.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.next.remove(self.bin, self.entry);
         }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Operations {
     pub(super) find_flagged: unsafe fn(&Line, Fingerprint) -> Found,
     pub(super) find_many_flagged: unsafe fn(&Table, &[Place], &mut [bool], &mut Doubts),
     pub(super) insert_new: unsafe fn(&mut Line, Fingerprint, &mut dyn FnMut() -> bool) -> bool,
+    pub(super) insert_new_full: unsafe fn(&mut Table, u64, Fingerprint, &mut dyn FnMut() -> bool) -> bool,
+    pub(super) insert_many_new: unsafe fn(&mut Table, &[Place]) -> usize,
     pub(super) remove: unsafe fn(&mut Table, u64, Fingerprint) -> bool,
     pub(super) remove_entry: unsafe fn(&mut Table, u64, Entry) -> bool,
     /// A bin without items.
@@ -113,6 +115,8 @@ macro_rules! compile {
                     find_flagged: find_flagged::<L>,
                     find_many_flagged: find_many_flagged::<L>,
                     insert_new: insert_new::<L>,
+                    insert_new_full: insert_new_full::<L>,
+                    insert_many_new: insert_many_new::<L>,
                     remove: remove::<L>,
                     remove_entry: remove_entry::<L>,
                     empty: Line::empty::<L>,
@@ -144,11 +148,13 @@ macro_rules! compile {
                 answers: &mut [bool],
                 doubts: &mut Doubts,
             ) {
-                for (place, answer) in places.iter().zip(answers) {
+                let mut doubtful = 0;
+                for (number, (place, answer)) in places.iter().zip(answers).enumerate() {
                     let (found, beyond) = table.line(place.bin).find::<L, This>(machine(), place.print.item::<L>());
                     *answer = found;
-                    doubts.note(beyond & !found);
+                    doubtful |= u64::from(beyond & !found) << number;
                 }
+                doubts.note(doubtful);
             }
 
             $(#[$features])?
@@ -241,11 +247,13 @@ macro_rules! compile {
                 answers: &mut [bool],
                 doubts: &mut Doubts,
             ) {
-                for (place, answer) in places.iter().zip(answers) {
+                let mut doubtful = 0;
+                for (number, (place, answer)) in places.iter().zip(answers).enumerate() {
                     let found = table.line(place.bin).find_flagged::<L, This>(machine(), place.print.item::<L>());
                     *answer = found.is_here();
-                    doubts.note(found.is_only_beyond() | found.is_flagged());
+                    doubtful |= u64::from(found.is_only_beyond() | found.is_flagged()) << number;
                 }
+                doubts.note(doubtful);
             }
 
             $(#[$features])?
@@ -255,6 +263,29 @@ macro_rules! compile {
                 admit: &mut dyn FnMut() -> bool,
             ) -> bool {
                 line.insert_new::<L, This>(machine(), print.item::<L>(), admit)
+            }
+
+            #[inline(never)]
+            $(#[$features])?
+            fn insert_new_full<L: Layout>(
+                table: &mut Table,
+                bin: u64,
+                print: Fingerprint,
+                admit: &mut dyn FnMut() -> bool,
+            ) -> bool {
+                table.insert_into_full::<L, This>(machine(), bin, print.item::<L>(), admit)
+            }
+
+            $(#[$features])?
+            fn insert_many_new<L: Layout>(table: &mut Table, places: &[Place]) -> usize {
+                for (number, &Place { bin, print }) in places.iter().enumerate() {
+                    if table.line_mut(bin).insert_new::<L, This>(machine(), print.item::<L>(), || true) {
+                        table.len += 1;
+                    } else if !insert_new_full::<L>(table, bin, print, &mut || true) {
+                        return number;
+                    }
+                }
+                places.len()
             }
 
             $(#[$features])?

@@ -21,7 +21,7 @@ use super::operations::{Batch, Operations};
 use super::second::Second;
 
 /// How many places the operations on many keys take at once: the machine is chosen once for so many.
-pub(crate) const STEP: usize = 8;
+pub(crate) const STEP: usize = 16;
 
 /// The bytes of a line.
 pub(super) const LINE_BYTES: u64 = 64;
@@ -183,7 +183,13 @@ impl Table {
     /// integer part is the bin; class and tag are the first digits of the fraction.
     #[inline(always)]
     pub(super) fn place(&self, digest: Digest) -> Place {
-        let product = u128::from(digest.hi) * u128::from(self.bins);
+        self.place_of(digest.hi)
+    }
+
+    /// Where a key with this upper half belongs.
+    #[inline(always)]
+    pub(super) fn place_of(&self, hi: u64) -> Place {
+        let product = u128::from(hi) * u128::from(self.bins);
         Place::new((product >> 64) as u64, product as u64)
     }
 
@@ -349,6 +355,36 @@ impl Table {
         };
         self.len += 1;
         Ok(new)
+    }
+
+    /// Inserts an item where its bin is full and has no flags, if none is equal and `admit` agrees, which is asked when
+    /// there is room for it. Whether it was asked; if not, nothing has changed.
+    #[inline(always)]
+    pub(super) fn insert_into_full<L: Layout, M: Machine>(
+        &mut self,
+        machine: M,
+        bin: u64,
+        item: Item,
+        admit: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let line = self.line(bin);
+        if !line.is_full::<L>() || line.flags::<L>() != 0 {
+            return false;
+        }
+        let (entry, last) = (item.entry::<L>(), line.last::<L>());
+        // What is beyond the line is not less than its last item, so one that is less can only have equals in the line.
+        if entry == last || entry < last && line.find::<L, M>(machine, item).0 {
+            return false;
+        }
+        let Some(guest) = self.next.invite(bin, entry.max(last), entry < last) else { return false };
+        if admit() {
+            guest.keep();
+            if entry < last {
+                self.line_mut(bin).replace_last::<L, M>(machine, item);
+            }
+            self.len += 1;
+        }
+        true
     }
 
     /// Removes an item from wherever it is.

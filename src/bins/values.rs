@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bits::low_mask;
 use crate::coding::{Extension, Extensions, Letters};
 use crate::format::{Decoder, Encoder, FormatError, in_range, unsound};
 use crate::values::{Entry, Layout, SideStore};
@@ -61,6 +62,12 @@ impl Values {
     #[inline]
     fn near(&self, bin: u64) -> u64 {
         if self.side.has(bin as usize) { self.side.get(bin as usize, 0).slots() } else { 0 }
+    }
+
+    /// Whether one of these ranks, which are bits, has no extension.
+    #[inline]
+    pub(crate) fn any_empty(&self, bin: u64, ranks: u64) -> bool {
+        ranks & !self.near(bin) & low_mask(self.ranks) != 0
     }
 
     /// The extension of an item.

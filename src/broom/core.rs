@@ -131,6 +131,15 @@ impl<G: BroomTable, H: KeyHasher> Core<G, H> {
     fn insert_anywhere<R: Remote>(&mut self, key: &[u8], remote: &mut R) -> RemoteResult<bool, R> {
         let digest = self.digest(key);
         let ((place, address), mut written) = (self.placed(digest), Ok(()));
+        if self.len() < self.capacity {
+            let mut push = || {
+                written = remote.apply(&[Change::Insert { address: address(), key }]);
+                written.is_ok()
+            };
+            if self.local.table.insert_fresh_full(place, &mut push) {
+                return written.map(|()| true).map_err(AdaptiveError::Remote);
+            }
+        }
         let alone = self.local.table.is_alone(place);
         let fingerprint = (!alone || !G::PLACES_SAY_ALL).then(|| self.local.fingerprint(digest));
         if let Some(fingerprint) = &fingerprint {

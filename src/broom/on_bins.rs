@@ -103,7 +103,14 @@ impl BroomBins {
     #[cold]
     #[inline(never)]
     fn settle_beyond<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
-        local.table.table.contains_beyond(local.functions.place(digest)) && Self::settled(local, digest)
+        let (table, place) = (&local.table, local.functions.place(digest));
+        if !table.table.contains_beyond(place) {
+            return false;
+        }
+        // What is there without a string is a prefix of every key with its baseline, and most have none.
+        table.table.find_flagged(place).flag == 0
+            || table.strings.are_empty_from(place.bin, table.table.shape().slots as usize)
+            || table.matches(&local.fingerprint(digest)).next().is_some()
     }
 
     /// Whether an item is a prefix of the key, where the line has items like it whose class is flagged. Apart from its
@@ -118,16 +125,11 @@ impl BroomBins {
     fn settled<H: KeyHasher>(local: &Local<Self, H>, digest: Digest) -> bool {
         let (table, place) = (&local.table, local.functions.place(digest));
         let Found { slots, flag, beyond } = table.table.find_flagged(place);
-        // What is there without a string is a prefix of every key with its baseline, and most have none.
         if slots != 0 && flag == 0 {
             return true;
         }
-        let mut rest = slots;
-        while rest != 0 {
-            if table.strings.get(place.bin, rest.trailing_zeros() as usize).is_empty() {
-                return true;
-            }
-            rest &= rest - 1;
+        if slots != 0 && table.strings.any_empty(place.bin, slots) {
+            return true;
         }
         let overflown = beyond && table.table.contains_beyond(place);
         if flag == 0 || (slots == 0 && !overflown) {
@@ -337,6 +339,10 @@ impl BroomTable for BroomBins {
 
     fn insert_fresh_by_pointer(&mut self, place: Place, agree: &mut dyn FnMut() -> bool) -> bool {
         self.table.insert_new(place, agree)
+    }
+
+    fn insert_fresh_full(&mut self, place: Place, agree: &mut dyn FnMut() -> bool) -> bool {
+        self.table.insert_new_full(place, agree)
     }
 
     const PLACES_SAY_ALL: bool = true;

@@ -61,6 +61,12 @@ impl Strings {
         self.long.get(&(bin, rank)).copied().unwrap_or(string)
     }
 
+    /// Whether one of these ranks, which are bits, has no string.
+    #[inline]
+    pub(super) fn any_empty(&self, bin: u64, ranks: u64) -> bool {
+        self.short.any_empty(bin, ranks)
+    }
+
     /// Whether no rank of a bin from this one on has a string.
     pub(super) fn are_empty_from(&self, bin: u64, rank: usize) -> bool {
         self.short.first_from(bin, rank).is_none()

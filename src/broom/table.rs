@@ -139,6 +139,12 @@ pub(super) trait BroomTable: Clone + Debug + PartialEq {
     /// [`insert_fresh`](Self::insert_fresh) where no version for the processor is compiled into its caller.
     fn insert_fresh_by_pointer(&mut self, place: PlaceOn<Self>, agree: &mut dyn FnMut() -> bool) -> bool;
 
+    /// [`insert_fresh`](Self::insert_fresh) where the fingerprint's place is full and nothing else, on tables that know
+    /// such a way.
+    fn insert_fresh_full(&mut self, _: PlaceOn<Self>, _: &mut dyn FnMut() -> bool) -> bool {
+        false
+    }
+
     /// Whether nothing is stored of a newcomer but where it belongs.
     const PLACES_SAY_ALL: bool;
 

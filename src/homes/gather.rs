@@ -20,7 +20,7 @@ impl<E> From<BuildError> for Failed<E> {
 }
 
 /// Keys that go to the remote in one group.
-const GROUP: usize = 1024;
+pub(crate) const GROUP: usize = 1024;
 
 /// So many keys of one unit are compared with each other; more go through a set.
 const FEW: usize = 16;
@@ -68,12 +68,17 @@ impl<'k, K: Key> Gather<'k, K> {
         ((u128::from(item.0) * u128::from(self.units)) >> 64) as u64
     }
 
-    /// Leaves the first of every key, and says what the remote is to be told. Items come by unit.
-    pub(crate) fn settle(&self, items: &mut Vec<Gathered>) -> Pushes {
+    /// Leaves the first of every key, and has what the remote is to be told. Items come by unit.
+    pub(crate) fn settle(&self, items: &mut Vec<Gathered>) -> Copies {
         if self.may_have_twins(items) {
             self.drop_duplicates(items);
         }
-        Pushes { keys: (!self.packed).then(|| self.copies(items)), items: items.clone() }
+        self.copies(items)
+    }
+
+    /// Calls `work` with the bytes of a key.
+    pub(crate) fn with_key<T>(&self, item: Gathered, work: impl FnOnce(&[u8]) -> T) -> T {
+        if self.packed { work(&item.1) } else { self.key(item).with_bytes(work) }
     }
 
     /// Whether a unit has two keys of one hash, or too many to say.
@@ -100,7 +105,11 @@ impl<'k, K: Key> Gather<'k, K> {
         *items = kept;
     }
 
-    fn copies(&self, items: &[Gathered]) -> Keys {
+    /// What the remote is to be told of these items.
+    pub(crate) fn copies(&self, items: &[Gathered]) -> Copies {
+        if self.packed {
+            return Copies(None);
+        }
         let mut keys = Keys::with_capacity(items.len(), items.len() * size_of::<K>());
         for (index, &item) in items.iter().enumerate() {
             if let Some(&next) = items.get(index + AHEAD) {
@@ -108,24 +117,21 @@ impl<'k, K: Key> Gather<'k, K> {
             }
             self.key(item).with_bytes(|bytes| keys.push(bytes));
         }
-        keys
+        Copies(Some(keys))
     }
 }
 
-/// Some neighbouring keys and their addresses, for the remote.
-pub(crate) struct Pushes {
-    items: Vec<Gathered>,
-    /// The bytes of those that have numbers.
-    keys: Option<Keys>,
-}
+/// The bytes of keys that have numbers, in the order of some items.
+pub(crate) struct Copies(Option<Keys>);
 
-impl Pushes {
-    pub(crate) fn apply<R: Remote>(&self, remote: &mut R) -> Result<(), Failed<R::Error>> {
-        let mut group = Vec::with_capacity(GROUP.min(self.items.len()));
-        for (part, items) in self.items.chunks(GROUP).enumerate() {
+impl Copies {
+    /// Tells the remote of these items.
+    pub(crate) fn tell<R: Remote>(&self, items: &[Gathered], remote: &mut R) -> Result<(), Failed<R::Error>> {
+        let mut group = Vec::with_capacity(GROUP.min(items.len()));
+        for (part, items) in items.chunks(GROUP).enumerate() {
             group.clear();
             group.extend(items.iter().enumerate().map(|(index, (address, bytes))| {
-                let key = self.keys.as_ref().map_or(&bytes[..], |keys| keys.get(part * GROUP + index));
+                let key = self.0.as_ref().map_or(&bytes[..], |keys| keys.get(part * GROUP + index));
                 Change::Insert { address: *address, key }
             }));
             remote.apply(&group).map_err(|error| Failed(AdaptiveError::Remote(error)))?;

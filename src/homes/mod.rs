@@ -33,7 +33,7 @@ use crate::{Adaptation, AdaptiveError, Change, Digest, KeyHasher, Remote, Remote
 
 pub use choice::Table;
 pub(crate) use choice::{Wishes, choose};
-pub(crate) use gather::{Failed, Gather};
+pub(crate) use gather::{Copies, Failed, GROUP, Gather, Gathered};
 pub(crate) use keys::{Seen, visit as visit_keys};
 pub(crate) use merge::{from_sorted, grow, verify_remote};
 pub(crate) use ranges::Homes;

@@ -77,7 +77,7 @@ impl<H: KeyHasher> Builder<QuotientFilter<H>> {
         let hasher = this.hash_function();
         let hash = |number: usize| hasher.digest_key(&keys[number]).hi;
         let empty = Table::new(slots, bits, false)?;
-        let table = bulk::fill(empty, keys.len(), hash, |_| (), |()| Ok::<_, BuildError>(()))?;
+        let table = bulk::fill(empty, keys.len(), hash, |_| (), |(), _| Ok::<_, BuildError>(()))?;
         Ok(QuotientFilter::from_parts(table, hasher, this.capacity, doublings))
     }
 

@@ -10,7 +10,7 @@
 //! `own` if nothing stood before them. So buckets can be sorted and filled on several cores.
 
 use crate::bits::AlignedWords;
-use crate::scatter::{Buckets, Hashed, Partition, scattered, sorted};
+use crate::scatter::{self, Hashed, Partition, Scattered};
 use crate::{BuildError, parallel};
 
 use super::block::{self, Meta, OFFSET_SATURATED};
@@ -53,6 +53,7 @@ impl Cut {
     }
 
     /// The slots of a bucket's blocks.
+    #[inline(always)]
     fn slots_per_bucket(self) -> u64 {
         u64::from(self.shape.slots()) << self.log2_blocks
     }
@@ -89,9 +90,9 @@ pub(super) const AHEAD: usize = 16;
 pub(super) fn by_bucket(
     table: &Table,
     count: usize,
-    hash: impl Fn(usize) -> u64,
+    hash: impl Fn(usize) -> u64 + Sync,
 ) -> Result<AlignedWords, BuildError> {
-    Ok(Buckets::scatter(Cut::of(table), 0..count, hash)?.into_words())
+    scatter::by_bucket(Cut::of(table), count, hash)
 }
 
 /// What a bucket has pushed over its end.
@@ -196,17 +197,17 @@ struct Sorted<T, P> {
 /// Fills an empty table with the items of all numbers below `count`.
 ///
 /// `prepare` gets the items of every bucket in order, may take some out, and makes something of them, on any core.
-/// `visit` gets what it made, in order, one after the other.
+/// `visit` gets what it made, and the items, in order, one after the other.
 pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
     mut table: Table,
     count: usize,
     item: impl Fn(usize) -> T + Sync,
     prepare: impl Fn(&mut Vec<T>) -> P + Sync,
-    mut visit: impl FnMut(P) -> Result<(), E>,
+    mut visit: impl FnMut(P, &[T]) -> Result<(), E>,
 ) -> Result<Table, E> {
     debug_assert_eq!(table.len(), 0);
-    let (cut, shape, threads) = (Cut::of(&table), table.shape, parallel::threads());
-    let pieces = scattered(cut, count, item)?;
+    let (cut, shape, threads) = (Cut::of(&table), table.shape, parallel::threads_for(count));
+    let scattered = Scattered::new(cut, count, item)?;
     let (mut free, mut len, mut spilled) = (0, 0, Vec::new());
     let chunk = shape.words() << cut.log2_blocks;
     let mut blocks: Vec<(usize, &mut [u64])> = table.words.chunks_mut(chunk).enumerate().collect();
@@ -218,13 +219,13 @@ pub(crate) fn fill<T: Hashed, P: Send, E: From<BuildError>>(
         let wave: Vec<_> = blocks.drain(blocks.len().saturating_sub(at_once)..).rev().collect();
         let buckets = wave.iter().map(|&(bucket, _)| bucket).collect();
         let ready = parallel::map(buckets, |bucket| {
-            let mut items = sorted(cut, bucket, &pieces);
+            let mut items = scattered.sorted(cut, bucket);
             let prepared = prepare(&mut items);
             Sorted { own_end: own_end(cut, &items), items, prepared }
         });
         let mut work = Vec::with_capacity(wave.len());
         for ((bucket, words), Sorted { items, own_end, prepared }) in wave.into_iter().zip(ready) {
-            visit(prepared)?;
+            visit(prepared, &items)?;
             let start = free;
             (free, len) = ((free + items.len() as u64).max(own_end), len + items.len());
             work.push((bucket, words, items, start));
@@ -275,7 +276,8 @@ mod tests {
     fn agrees(slots: u64, bits: u32, coded: bool, hashes: &[u64]) {
         let table = Table::new(slots, bits, coded).unwrap();
         let none = |_: &mut Vec<u64>| ();
-        let filled = fill(table, hashes.len(), |number| hashes[number], none, |()| Ok::<_, BuildError>(()));
+        let filled =
+            fill(table, hashes.len(), |number| hashes[number], none, |(), _| Ok::<_, BuildError>(()));
         let (filled, expected) = (filled.unwrap(), inserted(slots, bits, coded, hashes));
         filled.verify().unwrap();
         assert!(filled.iter().eq(expected.iter()), "{} hashes in {slots} slots of {bits} bits", hashes.len());

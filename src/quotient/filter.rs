@@ -113,7 +113,7 @@ impl<H: KeyHasher> QuotientFilter<H> {
             hashes.len(),
             |number| hashes[number],
             |sorted: &mut Vec<u64>| self.different(sorted),
-            |different| {
+            |different, _| {
                 fresh += different;
                 Ok::<(), BuildError>(())
             },

@@ -68,27 +68,11 @@ pub struct Sharded<F: Filter> {
     shards: Box<[Shard<F>]>,
     /// That of every shard.
     hasher: F::Hasher,
-    by: Half,
     /// Those who wait to change a shard.
     waiting: Waiting,
 }
 
 crate::filter::debug_by_figures!([F: Filter] Sharded<F>);
-
-/// The half of a digest that names a key's shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Half {
-    Upper,
-    /// In the first files that were written. It has to be worked out for this alone.
-    Lower,
-}
-
-impl Half {
-    #[inline(always)]
-    fn shard(self, digest: Digest, shards: usize) -> usize {
-        one_of(shards, if self == Self::Upper { digest.hi } else { digest.lo })
-    }
-}
 
 /// One of so many shards, by a product in which all of these bits have a part; 0 of none. No bit is the same for all
 /// keys of a shard: remainders, selectors' chunks and extensions that are cut from `bits` stay as random as ever.
@@ -132,18 +116,18 @@ impl<F: Filter> Sharded<F> {
         let seed = Seed::random();
         let filters: Result<Vec<F>, BuildError> =
             (0..shards).map(|_| make(share(capacity, shards), seed)).collect();
-        Self::from_filters(filters?, Half::Upper)
+        Self::from_filters(filters?)
     }
 
     /// The filter of these shards.
-    fn from_filters(filters: Vec<F>, by: Half) -> Result<Self, BuildError> {
+    fn from_filters(filters: Vec<F>) -> Result<Self, BuildError> {
         let hasher = filters.first().ok_or(BuildError::ZeroCapacity)?.hasher().clone();
         if filters.iter().any(|filter| *filter.hasher() != hasher) {
             return Err(BuildError::SeedsDiffer);
         }
         let waiting = Waiting::default();
         let shards = filters.into_iter().map(|filter| Shard::new(filter, &waiting)).collect();
-        Ok(Self { shards, hasher, by, waiting })
+        Ok(Self { shards, hasher, waiting })
     }
 
     /// How many shards there are.
@@ -160,7 +144,7 @@ impl<F: Filter> Sharded<F> {
     /// The shard of a digest.
     #[inline]
     fn shard(&self, digest: Digest) -> usize {
-        self.by.shard(digest, self.shards.len())
+        one_of(self.shards.len(), digest.hi)
     }
 
     /// Returns a handle for one thread that asks without locking a shard for each query: at nearly the speed of the
@@ -253,7 +237,7 @@ impl<F: Filter + Clone> Sharded<F> {
         let waiting = Waiting::default();
         let copy = |shard: usize| self.look(shard, |filter: &F| Shard::new(filter.clone(), &waiting));
         let shards: Result<Box<[_]>, _> = (0..self.shards.len()).map(copy).collect();
-        Ok(Self { shards: shards?, hasher: self.hasher.clone(), by: self.by, waiting })
+        Ok(Self { shards: shards?, hasher: self.hasher.clone(), waiting })
     }
 }
 

@@ -4,12 +4,12 @@ use crate::format::{self, Decoder, Encoder, FormatError, Kind, Persist, WriteOpt
 use crate::{Filter, InvariantError};
 
 use super::address::MAX_SHARDS;
-use super::{Half, Sharded, ShardedError};
+use super::{Sharded, ShardedError};
 
-/// Added to the kind of the shards where the upper half of a digest names a key's shard.
+/// Added to the kind of the shards: the upper half of a digest names a key's shard.
 const BY_UPPER_HALF: u64 = 1 << 16;
 
-/// Parameters: shards, kind of the filters in them and which half of a digest names a key's shard.
+/// Parameters: shards, kind of the filters in them and that the upper half of a digest names a key's shard.
 ///
 /// Writing takes a [copy](Sharded::snapshot) first, and the memory for it: queries and changes go on meanwhile.
 impl<F: Persist + Clone> Persist for Sharded<F> {
@@ -17,8 +17,7 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
 
     fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), FormatError> {
         let kind = self.look(0, F::kind).map_err(in_doubt)?;
-        let half = if self.by == Half::Upper { BY_UPPER_HALF } else { 0 };
-        encoder.parameters(&[self.shards.len() as u64, half + u64::from(kind.code())]);
+        encoder.parameters(&[self.shards.len() as u64, BY_UPPER_HALF + u64::from(kind.code())]);
         for shard in 0..self.shards.len() {
             self.look(shard, |filter| encoder.part(filter)).map_err(in_doubt)??;
         }
@@ -28,8 +27,8 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, FormatError> {
         let [shards, kind] = decoder.parameters()?;
         let shards: usize = in_range("shards", shards, 1..=MAX_SHARDS as u64)?;
-        let by = if kind & BY_UPPER_HALF != 0 { Half::Upper } else { Half::Lower };
-        let found = u16::try_from(kind & !BY_UPPER_HALF).ok().and_then(Kind::from_code);
+        let found = kind.checked_sub(BY_UPPER_HALF).and_then(|kind| u16::try_from(kind).ok());
+        let found = found.and_then(Kind::from_code);
         let found = found.filter(|&found| F::may_be(found));
         let found = found.ok_or(FormatError::BadNumber { name: "kind of the shards", value: kind })?;
         // Not with room for all of them at once: that is what the header says, and they may not come.
@@ -46,7 +45,7 @@ impl<F: Persist + Clone> Persist for Sharded<F> {
         };
         total(F::len)?;
         total(F::capacity)?;
-        Self::from_filters(filters, by).map_err(|error| unsound(error.to_string()))
+        Self::from_filters(filters).map_err(|error| unsound(error.to_string()))
     }
 
     fn write_to(&self, writer: &mut impl std::io::Write, options: &WriteOptions) -> Result<(), FormatError> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use crate::{Digest, Filter, Key, KeyHasher};
 
 use super::shard::{Shard, any_waiting};
-use super::{Half, Sharded, one_of};
+use super::{Sharded, one_of};
 
 /// Asks a [`Sharded`] filter at nearly the speed of the filter inside: see [`Sharded::reader`].
 ///
@@ -40,11 +40,9 @@ impl<'s, F: Filter> Reader<'s, F> {
     }
 
     fn lock(&mut self) {
-        if self.shared.by == Half::Upper {
-            let guards: Option<Vec<_>> = self.shared.shards.iter().map(Shard::read).collect();
-            self.guards = guards.unwrap_or_default();
-            self.filters.extend(self.guards.iter().map(|filter| NonNull::from(&**filter)));
-        }
+        let guards: Option<Vec<_>> = self.shared.shards.iter().map(Shard::read).collect();
+        self.guards = guards.unwrap_or_default();
+        self.filters.extend(self.guards.iter().map(|filter| NonNull::from(&**filter)));
     }
 
     /// Whether the filter may have the key, with all changes that were made before this call.
@@ -91,9 +89,8 @@ mod tests {
     //! Catches: readers that keep changes waiting for ever, or miss what was changed.
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use super::super::{Half, one_of};
-    use crate::format::{Persist, ReadOptions, WriteOptions};
-    use crate::{Filter, FullError, KeyHasher, QuotientFilter, Sharded};
+    use super::super::one_of;
+    use crate::{Filter, KeyHasher, QuotientFilter, Sharded};
 
     fn sharded(shards: usize, capacity: usize) -> Sharded<QuotientFilter> {
         Sharded::build(shards, capacity, |capacity, _| {
@@ -144,27 +141,6 @@ mod tests {
         drop(reader);
         filter.clear();
         assert!(!filter.reader().contains(&5_u64));
-    }
-
-    #[test]
-    fn files_by_the_lower_half_are_asked_and_changed_as_they_were_written() {
-        let filters = (0..5).map(|_| QuotientFilter::builder().capacity(400).seed(1_u64).build().unwrap());
-        let old = Sharded::from_filters(filters.collect(), Half::Lower).unwrap();
-        assert!((0..1_000_u64).all(|key| old.insert(&key).is_ok()));
-        let bytes = old.to_bytes(&WriteOptions::new()).unwrap();
-        let (read, _) = Sharded::<QuotientFilter>::from_bytes(&bytes, &ReadOptions::new()).unwrap();
-        assert!((1_000..1_100_u64).all(|key| read.insert(&key).is_ok()));
-        let (copy, mut reader) = (read.snapshot::<FullError>().unwrap(), read.reader());
-        assert!(reader.guards.is_empty());
-        assert!((0..1_100_u64).all(|key| reader.contains(&key) && copy.contains(&key)));
-        let is_lower = |key: u64| {
-            let lo = read.hasher().digest_key(&key).lo.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            read.shard_of(&key) == ((u128::from(lo) * 5) >> 64) as usize
-        };
-        assert!(
-            (0..1_100).all(is_lower)
-                && !(0..100).all(|key| read.shard_of(&key) == sharded(5, 100).shard_of(&key))
-        );
     }
 
     #[test]

@@ -83,6 +83,7 @@ impl Remote for NullRemote {
         Ok(())
     }
 
+    #[inline]
     fn apply(&mut self, _: &[Change<'_>]) -> Result<(), Infallible> {
         Ok(())
     }

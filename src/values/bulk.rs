@@ -1,7 +1,7 @@
 //! Filters of many keys at once.
 
 use crate::filter::{clear_remote, out_of_memory};
-use crate::homes::{Failed, Gather};
+use crate::homes::{Copies, Failed, Gather};
 use crate::quotient::bulk;
 use crate::{AdaptiveError, FullError, Key, KeyHasher, Remote, RemoteResult};
 
@@ -20,7 +20,8 @@ impl<S: Scheme, H: KeyHasher> Core<S, H> {
         let (gather, hasher) = (Gather::new(keys, self.table.slots()), &self.hasher);
         let item = |number| gather.item(hasher, number);
         let settle = |items: &mut Vec<_>| gather.settle(items);
-        let table = bulk::fill(empty, keys.len(), item, settle, |pushes| pushes.apply(remote));
+        let tell = |copies: Copies, items: &[_]| copies.tell(items, remote);
+        let table = bulk::fill(empty, keys.len(), item, settle, tell);
         let table = table.map_err(|Failed(error)| error)?;
         let (len, capacity) = (table.len(), self.capacity);
         if len > capacity {

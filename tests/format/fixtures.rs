@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 use besom::bloom::BlockedBloomFilter;
 use besom::format::{Persist, ReadOptions, WriteOptions};
-use besom::quotient::QuotientFilter;
-use besom::{Filter, KeyHasher, Sharded, SipHash, TelescopingFilter, Xxh3};
+use besom::{Filter, KeyHasher, SipHash, Xxh3};
 
 use super::subjects::{Bins, BroomOnBins, ExtensionOnBins, State, Subject};
 use crate::for_every_subject;
@@ -60,33 +59,6 @@ fn blocked_bloom_of_lines<H: KeyHasher>(name: &str) {
 fn blocked_bloom_filters_of_whole_lines_are_read_for_ever() {
     blocked_bloom_of_lines::<Xxh3>("blocked-bloom.besom");
     blocked_bloom_of_lines::<SipHash>("blocked-bloom-siphash.besom");
-}
-
-/// What was written before the upper half of a digest named a key's shard.
-fn sharded_by_the_lower_half<F: Persist + Clone>(name: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2").join(name);
-    let (filter, header) = Sharded::<F>::load(&path, &ReadOptions::new()).unwrap();
-    filter.verify().unwrap();
-    // XXH3 with seed 7, and SipHash: a digest's lower half times the golden ratio.
-    let shards: Vec<usize> = (0..12_u64).map(|key| filter.shard_of(&key)).collect();
-    let expected = if name.contains("siphash") { LOWER_SIPHASH } else { LOWER_XXH3 };
-    assert_eq!((filter.shards(), &shards[..]), (3, &expected[..]), "{name}");
-    let options = WriteOptions::new().generation(header.generation);
-    assert!(
-        filter.to_bytes(&options).unwrap() == fs::read(&path).unwrap(),
-        "{name} is written otherwise now"
-    );
-}
-
-const LOWER_XXH3: [usize; 12] = [0, 1, 1, 1, 0, 1, 1, 2, 2, 1, 0, 1];
-const LOWER_SIPHASH: [usize; 12] = [2, 2, 2, 2, 2, 2, 0, 1, 2, 1, 1, 2];
-
-#[test]
-fn shards_by_the_lower_half_are_read_for_ever() {
-    sharded_by_the_lower_half::<QuotientFilter<Xxh3>>("sharded-quotient.besom");
-    sharded_by_the_lower_half::<QuotientFilter<SipHash>>("sharded-quotient-siphash.besom");
-    sharded_by_the_lower_half::<TelescopingFilter<Xxh3>>("sharded-telescoping.besom");
-    sharded_by_the_lower_half::<TelescopingFilter<SipHash>>("sharded-telescoping-siphash.besom");
 }
 
 /// What was written when all classes of bins were powers of two.

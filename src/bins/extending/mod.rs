@@ -184,6 +184,10 @@ impl<H: KeyHasher> ExtendingBins<H> {
     fn settle(&self, digest: Digest) -> bool {
         let place = self.table.place(digest);
         let Found { mut slots, beyond, .. } = self.table.find_flagged(place);
+        // A flag stands for several classes, and most items of a class have no extension.
+        if self.values.any_empty(place.bin, slots) {
+            return true;
+        }
         let key = self.string(digest);
         while slots != 0 {
             if self.values.get(place.bin, slots.trailing_zeros() as usize).begins(&key, 0) {

@@ -16,8 +16,8 @@ impl<H: KeyHasher> ExtendingBins<H> {
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
         let digest = self.hasher.digest(key);
+        let place = self.table.place(digest);
         if self.table.len < self.capacity {
-            let place = self.table.place(digest);
             let mut written = Ok(());
             // The line asks before it changes, in the middle of the one look at it.
             let push = || {
@@ -30,19 +30,31 @@ impl<H: KeyHasher> ExtendingBins<H> {
                 None => return self.insert_by_pointer(place, digest.hi, key, remote),
             }
         }
-        self.insert_again(key, remote)
+        self.insert_beyond(place, digest.hi, key, remote)
     }
 
-    /// [`insert`](Self::insert) where one look at the line does not suffice. The key is hashed once more: so the half
-    /// of its digest that others do not need is computed here alone.
+    /// [`insert`](Self::insert) where one look at the line does not suffice. Most of these lines are full and nothing
+    /// else. For the others the key is hashed once more: so the half of its digest that others do not need is computed
+    /// here alone.
     #[inline(never)]
-    fn insert_again<R: Remote>(
+    fn insert_beyond<R: Remote>(
         &mut self,
+        place: Place,
+        address: u64,
         key: &[u8],
         remote: &mut R,
     ) -> Result<bool, AdaptiveError<R::Error>> {
-        let digest = self.hasher.digest(key);
-        insert_anywhere(self, digest, key, remote)
+        if self.table.len < self.capacity {
+            let mut written = Ok(());
+            let mut push = || {
+                written = remote.apply(&[Change::Insert { address, key }]);
+                written.is_ok()
+            };
+            if self.table.insert_new_full(place, &mut push) {
+                return written.map(|()| true).map_err(AdaptiveError::Remote);
+            }
+        }
+        insert_anywhere(self, self.hasher.digest(key), key, remote)
     }
 
     /// [`insert`](Self::insert) where no version for the processor is compiled into it. Apart from it, or the closure
@@ -63,7 +75,7 @@ impl<H: KeyHasher> ExtendingBins<H> {
         if self.table.insert_new(place, &mut push) {
             return written.map(|()| true).map_err(AdaptiveError::Remote);
         }
-        self.insert_again(key, remote)
+        self.insert_beyond(place, address, key, remote)
     }
 
     pub(crate) fn insert_new<R: Remote>(

@@ -55,11 +55,11 @@ impl Layout {
             return (read_bits(words, at + 1, other), 1 + other);
         }
         let few = read_bits(words, at + 1, FEW_BITS) as u32 + 1;
-        let mut list = read_bits(words, at + 1 + FEW_BITS as usize, few * SLOT_BITS);
+        let list = read_bits(words, at + 1 + FEW_BITS as usize, few * SLOT_BITS);
+        // All that there could be: a loop of `few` steps would be mispredicted.
         let mut slots = 0;
-        for _ in 0..few {
-            slots |= 1 << (list & low_mask(SLOT_BITS));
-            list >>= SLOT_BITS;
+        for number in 0..1 << FEW_BITS {
+            slots |= u64::from(number < few) << (list >> (number * SLOT_BITS) & low_mask(SLOT_BITS));
         }
         (slots, 1 + FEW_BITS + few * SLOT_BITS)
     }
