@@ -1,12 +1,13 @@
 //! Catches: a row of the roster that leads to another filter, an option that is lost on the way to a builder, an error
-//! of a remote that does not come back, a file that is read as something else.
+//! of a remote that does not come back, a file that is read as something else, a remote without one of the keys that is
+//! said to agree.
 use super::*;
 use crate::exact::ExactList;
 use crate::format::{Kind, Persist, ReadOptions, WriteOptions};
 use crate::testing::{Fault, Faults, Faulty};
 use crate::{
-    Adaptation, Adaptive, AdaptiveError, BinFilter, BuildError, Filter, Guard, Insert, MemoryDictionary,
-    MemoryRemote, Merge, MergeError, Sharded, SipHash, Xxh3,
+    Adaptation, Adaptive, AdaptiveError, BinFilter, BuildError, Change, Filter, Guard, Insert,
+    MemoryDictionary, MemoryRemote, Merge, MergeError, Remote, Sharded, SipHash, Xxh3,
 };
 
 /// Every name that a filter can be built by.
@@ -54,6 +55,11 @@ fn lives<H: AnyHasher>(name: &str) {
     assert!(empty.is_empty() && empty.kind() == filter.kind());
     empty.insert("another", &mut MemoryRemote::new()).unwrap();
     assert_eq!(filter.clone().into_dyn().len(), filter.len(), "{name}");
+    if filter.is_adaptive() {
+        let (address, key) = remote.iter().next().map(|(address, key)| (address, key.to_vec())).unwrap();
+        remote.apply(&[Change::Remove { address, key: &key }]).unwrap();
+        filter.verify_remote(&mut remote).expect_err(name);
+    }
 }
 
 #[test]

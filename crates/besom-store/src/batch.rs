@@ -1,5 +1,8 @@
 //! Many changes in one commit.
 
+/// A key, and what it has afterwards.
+pub(crate) type Step<'k> = (&'k [u8], Option<&'k [u8]>);
+
 /// Changes that are made together, one after the other, or not at all. Of several changes to one key the last counts.
 ///
 /// ```
@@ -11,14 +14,10 @@
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    pub(crate) steps: Vec<Step>,
-}
-
-/// One change to the data: a key, and what it has afterwards.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Option<Vec<u8>>,
+    /// Keys and values, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each key ends, and its value, if it is to have one.
+    ends: Vec<(usize, Option<usize>)>,
 }
 
 impl Batch {
@@ -30,30 +29,45 @@ impl Batch {
 
     /// Stores a value.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.steps.push(Step { key: key.to_vec(), value: Some(value.to_vec()) });
+        self.bytes.extend_from_slice(key);
+        let end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.ends.push((end, Some(self.bytes.len())));
         self
     }
 
     /// Removes a key, if it is there.
     pub fn remove(&mut self, key: &[u8]) -> &mut Self {
-        self.steps.push(Step { key: key.to_vec(), value: None });
+        self.bytes.extend_from_slice(key);
+        self.ends.push((self.bytes.len(), None));
         self
+    }
+
+    /// The changes, in their order.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        let mut from = 0;
+        self.ends.iter().map(move |&(key_end, value_end)| {
+            let key = &self.bytes[from..key_end];
+            from = value_end.unwrap_or(key_end);
+            (key, value_end.map(|end| &self.bytes[key_end..end]))
+        })
     }
 
     /// How many changes there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.steps.len()
+        self.ends.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.ends.is_empty()
     }
 
     /// Forgets all changes, and keeps the memory for others.
     pub fn clear(&mut self) {
-        self.steps.clear();
+        self.bytes.clear();
+        self.ends.clear();
     }
 }

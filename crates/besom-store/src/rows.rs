@@ -28,9 +28,14 @@ const HI: usize = size_of::<u64>();
 
 /// The row of a key at an address.
 pub(crate) fn row(address: u64, key: &[u8]) -> Vec<u8> {
-    let mut row = Vec::with_capacity(HI + key.len());
-    row.extend_from_slice(&address.to_be_bytes());
-    row.extend_from_slice(key);
+    with_room(&address.to_be_bytes(), key)
+}
+
+/// A row of these parts, with room for the byte that an engine without tables puts in front.
+pub(crate) fn with_room(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let mut row = Vec::with_capacity(1 + first.len() + second.len());
+    row.extend_from_slice(first);
+    row.extend_from_slice(second);
     row
 }
 

@@ -99,6 +99,11 @@ fn most_bits<G: BroomTable>(blueprint: Blueprint<G::Cut>, replay: bool, churn: b
     }
     filter.verify().unwrap();
     filter.verify_remote(&mut remote).unwrap();
+    // The budget is kept by a running count: here all strings are walked.
+    let local = &filter.local;
+    let items = (0..local.quotients()).flat_map(|quotient| local.table.items_of(quotient));
+    let walked = items.map(|(_, item)| item.tail.len() as usize).sum::<usize>();
+    assert_eq!(filter.stats().adaptivity_bits, walked + local.table.ghost_counts()[1]);
     assert!(filter.levels().phase >= 3, "{:?}", filter.levels());
     most
 }

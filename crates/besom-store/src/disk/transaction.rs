@@ -14,7 +14,6 @@ use super::builder::RedbStoreBuilder;
 use super::engine::{Broken, Redb};
 use super::store::RedbStore;
 use super::{ADOPTION, definition};
-use crate::batch::Step;
 use crate::engine::Table;
 use crate::guard::{Listener, MAX_KEY, Outcome, Store};
 use crate::{Progress, StoreError, StoreFilter, wait};
@@ -127,11 +126,13 @@ impl<F: StoreFilter> RedbStore<F> {
         let redb = self.store.engine.begin().map_err(StoreError::Engine)?;
         let mut transaction = Transaction { store: &self.store, redb, changes: BTreeMap::new() };
         let done = act(&mut transaction)?;
-        let Transaction { redb, changes, .. } = transaction;
+        let Transaction { redb, mut changes, .. } = transaction;
         let _lent = self.store.engine.lend(redb);
-        let changes =
-            changes.into_iter().map(|(key, change)| (Step { key, value: change.after }, change.before));
-        wait(self.store.write_known(&mut writer, changes.collect()))?;
+        let (steps, before) = changes
+            .iter_mut()
+            .map(|(key, Change { before, after })| ((&key[..], after.as_deref()), before.take()))
+            .unzip();
+        wait(self.store.write_known(&mut writer, steps, before))?;
         Ok(done)
     }
 

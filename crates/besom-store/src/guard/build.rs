@@ -20,9 +20,9 @@ const STRIDE: u64 = 1 << 14;
 
 impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Lets new keys enter a copy of the filter, which grows, and puts it in the filter's place. `before` have entered already.
-    pub(super) async fn enter_copy(&self, before: &[&Op], ops: &[&Op]) -> Outcome<(), E> {
-        let pending: Vec<Vec<u8>> = before.iter().map(|op| rows::row(op.digest.hi, &op.key)).collect();
-        let keys: Vec<Vec<u8>> = ops.iter().map(|op| op.key.clone()).collect();
+    pub(super) async fn enter_copy(&self, before: &[&Op<'_>], ops: &[&Op<'_>]) -> Outcome<(), E> {
+        let pending: Vec<Vec<u8>> = before.iter().map(|op| rows::row(op.digest.hi, op.key)).collect();
+        let keys: Vec<Vec<u8>> = ops.iter().map(|op| op.key.to_vec()).collect();
         self.on_a_copy(move |filter, live| {
             live.pending.extend(pending.into_iter().map(|row| (row, true)));
             keys.iter().try_for_each(|key| filter.insert_new(&key[..], live))
@@ -35,9 +35,9 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     pub(super) async fn enter_chosen_copy(
         &self,
         group: Vec<OwnedChange>,
-        ops: &[&Op],
+        ops: &[&Op<'_>],
     ) -> Outcome<Vec<OwnedChange>, E> {
-        let keys: Vec<Vec<u8>> = ops.iter().map(|op| op.key.clone()).collect();
+        let keys: Vec<Vec<u8>> = ops.iter().map(|op| op.key.to_vec()).collect();
         let live = self.on_a_copy(move |filter, live| {
             let rows = group.iter().map(|change| (rows::row(change.address, &change.key), change.inserts));
             live.pending.extend(rows);

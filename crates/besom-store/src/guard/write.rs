@@ -36,10 +36,10 @@ const LOOKED_UP: usize = 64;
 pub(crate) const MAX_KEY: usize = u16::MAX as usize - size_of::<u64>() - 1;
 
 /// A change to one key.
-pub(super) struct Op {
+pub(super) struct Op<'k> {
     pub(super) digest: Digest,
-    pub(super) key: Vec<u8>,
-    value: Option<Vec<u8>>,
+    pub(super) key: &'k [u8],
+    value: Option<&'k [u8]>,
 }
 
 /// What the database has of a key that the filter accepts; `None` for one that it rejects.
@@ -78,8 +78,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         value: &[u8],
         durability: Durability,
     ) -> Outcome<Option<E::Value>, E> {
-        let step = Step { key: key.to_vec(), value: Some(value.to_vec()) };
-        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
+        Ok(self.write_steps([(key, Some(value))], durability, false).await?.pop().flatten().flatten())
     }
 
     /// Removes a key, and returns its value. Waits for nothing if the filter rejects the key.
@@ -97,8 +96,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// As [`remove`](Self::remove).
     pub async fn remove_with(&self, key: &[u8], durability: Durability) -> Outcome<Option<E::Value>, E> {
-        let step = Step { key: key.to_vec(), value: None };
-        Ok(self.write_steps(vec![step], durability, false).await?.pop().flatten().flatten())
+        Ok(self.write_steps([(key, None)], durability, false).await?.pop().flatten().flatten())
     }
 
     /// Stores a value, and does not ask which one was there: nothing is read, and nothing but the commit is waited for.
@@ -112,7 +110,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// As [`insert`](Self::insert).
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Outcome<(), E> {
-        self.write_unread(Step { key: key.to_vec(), value: Some(value.to_vec()) }).await
+        self.write_unread((key, Some(value))).await
     }
 
     /// Removes a key, and does not ask whether it is there; as [`put`](Self::put) stores one.
@@ -121,17 +119,16 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// As [`remove`](Self::remove).
     pub async fn delete(&self, key: &[u8]) -> Outcome<(), E> {
-        self.write_unread(Step { key: key.to_vec(), value: None }).await
+        self.write_unread((key, None)).await
     }
 
-    async fn write_unread(&self, step: Step) -> Outcome<(), E> {
-        let again = vec![step.clone()];
+    async fn write_unread(&self, step: Step<'_>) -> Outcome<(), E> {
         let unread = matches!(F::KIND, Kind::Telescoping | Kind::TelescopingUncompressed | Kind::Extension);
-        match self.write_steps(vec![step], self.durability, unread).await {
+        match self.write_steps([step], self.durability, unread).await {
             // Of items that are too many, perhaps.
             Err(StoreError::Full(_)) => {
                 self.restore().await?;
-                self.write_steps(again, self.durability, false).await.map(drop)
+                self.write_steps([step], self.durability, false).await.map(drop)
             }
             written => written.map(drop),
         }
@@ -153,7 +150,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     ///
     /// As [`write`](Self::write).
     pub async fn write_with(&self, batch: &Batch, durability: Durability) -> Outcome<(), E> {
-        self.write_steps(batch.steps.clone(), durability, false).await.map(drop)
+        self.write_steps(batch.steps(), durability, false).await.map(drop)
     }
 
     /// Makes sure that all writes that were acknowledged last.
@@ -173,9 +170,9 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         self.acknowledge(receipt).await
     }
 
-    async fn write_steps(
+    async fn write_steps<'k>(
         &self,
-        steps: Vec<Step>,
+        steps: impl IntoIterator<Item = Step<'k>>,
         durability: Durability,
         unread: bool,
     ) -> Outcome<Vec<Looked<E::Value>>, E> {
@@ -202,7 +199,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
             self.acknowledge(receipt).await?;
         }
         for at in idle {
-            self.repair(&ops[at].key, ops[at].digest).await;
+            self.repair(ops[at].key, ops[at].digest).await;
         }
         self.repair_waiting(REPAIRS).await;
         if self.snapshots.is_due(self.counters.position.get()) {
@@ -215,12 +212,12 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     pub(crate) async fn write_known(
         &self,
         writer: &mut Writer,
-        changes: Vec<(Step, Option<E::Value>)>,
+        steps: Vec<Step<'_>>,
+        before: Vec<Option<E::Value>>,
     ) -> Outcome<(), E> {
-        let (steps, before): (Vec<Step>, Vec<_>) = changes.into_iter().unzip();
-        let mut before: HashMap<Vec<u8>, _> = steps.iter().map(|step| step.key.clone()).zip(before).collect();
+        let mut before: HashMap<&[u8], _> = steps.iter().map(|(key, _)| *key).zip(before).collect();
         let (ops, stamp) = (self.operations(steps)?, self.read_state().changes.stamp());
-        let mut looked: Vec<_> = ops.iter().map(|op| before.remove(&op.key)).collect();
+        let mut looked: Vec<_> = ops.iter().map(|op| before.remove(op.key)).collect();
         let plan = self.plan(&ops, &mut looked, stamp, false).await?;
         let durability = self.durability_of(writer, self.durability);
         let receipt = match self.execute(writer, &ops, &plan, durability).await? {
@@ -233,22 +230,23 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// The changes in the order of their rows, the last one of every key.
-    fn operations(&self, steps: Vec<Step>) -> Outcome<Vec<Op>, E> {
-        if let Some(step) = steps.iter().find(|step| step.key.len() > MAX_KEY) {
-            return Err(StoreError::KeyTooLong { len: step.key.len(), max: MAX_KEY });
-        }
+    fn operations<'k>(&self, steps: impl IntoIterator<Item = Step<'k>>) -> Outcome<Vec<Op<'k>>, E> {
         let state = self.read_state();
         let hasher = state.filter.hasher();
-        let op = |Step { key, value }: Step| Op { digest: hasher.digest(&key), key, value };
+        let op = |(key, value): Step<'k>| Op { digest: hasher.digest(key), key, value };
+        let mut ops: Vec<Op<'_>> = steps.into_iter().map(op).collect();
+        if let Some(op) = ops.iter().find(|op| op.key.len() > MAX_KEY) {
+            return Err(StoreError::KeyTooLong { len: op.key.len(), max: MAX_KEY });
+        }
         // The order of equal keys is kept, and of those that follow each other the last one stays.
-        let mut ops: Vec<Op> = steps.into_iter().rev().map(op).collect();
-        ops.sort_by(|one, two| (one.digest.hi, &one.key).cmp(&(two.digest.hi, &two.key)));
+        ops.reverse();
+        ops.sort_by(|one, two| (one.digest.hi, one.key).cmp(&(two.digest.hi, two.key)));
         ops.dedup_by(|later, first| later.key == first.key);
         Ok(ops)
     }
 
     /// Looks up the keys that the filter accepts, many at once.
-    async fn look_ahead(&self, ops: &[Op]) -> Outcome<Vec<Looked<E::Value>>, E> {
+    async fn look_ahead(&self, ops: &[Op<'_>]) -> Outcome<Vec<Looked<E::Value>>, E> {
         let mut looked: Vec<Looked<E::Value>> = ops.iter().map(|_| None).collect();
         let accepted: Vec<usize> = {
             let state = self.read_state();
@@ -257,7 +255,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         for some in accepted.chunks(LOOKED_UP) {
             let mut look: Vec<Boxed<'_, Outcome<Option<E::Value>, E>>> = Vec::with_capacity(some.len());
             for &at in some {
-                look.push(Box::pin(self.look_up(&ops[at].key, ops[at].digest)));
+                look.push(Box::pin(self.look_up(ops[at].key, ops[at].digest)));
             }
             for (&at, found) in some.iter().zip(all(look).await) {
                 match found {
@@ -274,29 +272,32 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     /// Finds out which keys are new and which go. Looks up again what has changed since it was looked up.
     async fn plan(
         &self,
-        ops: &[Op],
+        ops: &[Op<'_>],
         looked: &mut [Looked<E::Value>],
         stamp: u64,
         unread: bool,
     ) -> Outcome<Plan, E> {
         let mut plan = Plan::default();
-        for (at, op) in ops.iter().enumerate() {
-            let hi = op.digest.hi;
-            let known = {
-                let state = self.read_state();
+        // Nobody else writes, so what the filter rejects now is absent until this write is done.
+        let known: Vec<bool> = {
+            let state = self.read_state();
+            let known = |(op, looked): (&Op<'_>, &mut Looked<E::Value>)| {
                 if !state.accepts(op.digest) {
-                    looked[at] = None;
+                    *looked = None;
+                    return true;
                 }
-                !state.accepts(op.digest)
-                    || (looked[at].is_some() && state.changes.is_untouched(stamp, &(hi..=hi)))
+                looked.is_some() && state.changes.is_untouched(stamp, &(op.digest.hi..=op.digest.hi))
             };
+            ops.iter().zip(looked.iter_mut()).map(known).collect()
+        };
+        for ((at, op), known) in ops.iter().enumerate().zip(known) {
             if !known && unread {
                 plan.unread.push(at);
                 plan.entering.extend(op.value.is_some().then_some(at));
                 continue;
             }
             if !known {
-                looked[at] = Some(self.look_up(&op.key, op.digest).await?);
+                looked[at] = Some(self.look_up(op.key, op.digest).await?);
             }
             let stored = matches!(looked[at], Some(Some(_)));
             match (stored, &op.value) {
@@ -313,7 +314,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     async fn execute(
         &self,
         writer: &mut Writer,
-        ops: &[Op],
+        ops: &[Op<'_>],
         plan: &Plan,
         durability: Durability,
     ) -> Outcome<Option<E::Receipt>, E> {
@@ -332,7 +333,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         self.uncounted.store(writer.uncounted, Ordering::Release);
         let hashes: Vec<u64> = changed.iter().map(|&at| ops[at].digest.hi).collect();
         let mut begun = Begun::new(self, ops, changed);
-        let entering: Vec<&Op> = plan.entering.iter().map(|&at| &ops[at]).collect();
+        let entering: Vec<&Op<'_>> = plan.entering.iter().map(|&at| &ops[at]).collect();
         let group = match self.enter(&entering, &mut begun.entered).await {
             Err(error) => return Err(self.disagreed(error)),
             Ok(group) => group,
@@ -342,30 +343,32 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
         begun.entered = true;
         let keys = (plan.entering.len() as u64, plan.leaving.len() as u64);
         let receipt = self.commit(writer, writes, keys, &hashes, durability).await?;
-        let leaving: Vec<&Op> = plan.leaving.iter().map(|&at| &ops[at]).collect();
+        let leaving: Vec<&Op<'_>> = plan.leaving.iter().map(|&at| &ops[at]).collect();
         let mut left_behind = self.leave(writer, &leaving).await;
         let urgent = !left_behind.is_empty();
-        let unread = plan.unread.iter().map(|&at| (ops[at].digest.hi, ops[at].key.as_slice().into()));
+        let unread = plan.unread.iter().map(|&at| (ops[at].digest.hi, ops[at].key.into()));
         left_behind.extend(unread);
         begun.finish(left_behind, urgent);
         Ok(Some(receipt))
     }
 
     /// The rows of all changes.
-    fn add_rows(&self, ops: &[Op], plan: &Plan, writes: &mut Vec<Write>) {
+    fn add_rows(&self, ops: &[Op<'_>], plan: &Plan, writes: &mut Vec<Write>) {
         let mut idle = plan.idle.iter().peekable();
+        // And one of the commit's own.
+        writes.reserve(1 + 2 * ops.len());
         for (at, op) in ops.iter().enumerate() {
             if idle.next_if_eq(&&at).is_some() {
                 continue;
             }
             let row = match self.header.layout {
-                Layout::Hashed => rows::row(op.digest.hi, &op.key),
-                Layout::Ordered => op.key.clone(),
+                Layout::Hashed => rows::row(op.digest.hi, op.key),
+                Layout::Ordered => rows::with_room(&[], op.key),
             };
-            writes.push(Write { table: Table::Data, key: row, value: op.value.clone() });
+            writes.push(Write { table: Table::Data, key: row, value: op.value.map(<[u8]>::to_vec) });
         }
         if self.header.index == Index::Hashes {
-            let row = |&at: &usize| rows::row(ops[at].digest.hi, &ops[at].key);
+            let row = |&at: &usize| rows::row(ops[at].digest.hi, ops[at].key);
             let write = |key, value| Write { table: Table::Index, key, value };
             writes.extend(plan.entering.iter().map(|at| write(row(at), Some(Vec::new()))));
             let unread_removals = plan.unread.iter().filter(|&&at| ops[at].value.is_none());
@@ -374,7 +377,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// Puts new keys into the filter. The changes of the index, if the filter chooses its addresses.
-    async fn enter(&self, ops: &[&Op], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
+    async fn enter(&self, ops: &[&Op<'_>], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
         if !F::HASH_ADDRESSED {
             return self.enter_chosen(ops, entered).await;
         }
@@ -398,10 +401,10 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// Puts new keys into the filter under one lock. How many, and what stopped it.
-    fn enter_some(&self, ops: &[&Op]) -> (usize, Option<AdaptiveError<MustRead>>) {
+    fn enter_some(&self, ops: &[&Op<'_>]) -> (usize, Option<AdaptiveError<MustRead>>) {
         let mut state = self.write_state();
         for (count, op) in ops.iter().enumerate() {
-            if let Err(error) = state.filter.insert_new(&op.key[..], &mut Unread) {
+            if let Err(error) = state.filter.insert_new(op.key, &mut Unread) {
                 return (count, Some(error));
             }
         }
@@ -409,7 +412,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
     }
 
     /// The same for a filter that chooses the addresses of its keys.
-    async fn enter_chosen(&self, ops: &[&Op], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
+    async fn enter_chosen(&self, ops: &[&Op<'_>], entered: &mut bool) -> Outcome<Vec<OwnedChange>, E> {
         let view = self.engine.view().map_err(StoreError::Engine)?;
         let mut play = Play::taking();
         for (at, op) in ops.iter().enumerate() {
@@ -421,7 +424,7 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
                     if full(&state.filter) {
                         None
                     } else {
-                        Some(play.step(&mut state.filter, &Insert(&op.key)))
+                        Some(play.step(&mut state.filter, &Insert(op.key)))
                     }
                 };
                 let fetched = match step {
@@ -444,18 +447,21 @@ impl<F: StoreFilter, E: Engine> Store<F, E> {
 
     /// Takes removed keys out of the filter, after their rows have gone. Those that it could not find, and that cost reads in vain
     /// until their homes are settled.
-    async fn leave(&self, writer: &mut Writer, ops: &[&Op]) -> Vec<(u64, Box<[u8]>)> {
+    async fn leave(&self, writer: &mut Writer, ops: &[&Op<'_>]) -> Vec<(u64, Box<[u8]>)> {
         let (mut play, mut left_behind) = (Play::taking(), Vec::new());
+        if ops.is_empty() {
+            return left_behind;
+        }
         if F::HASH_ADDRESSED {
             // The filter has all of them still: without those that leave with it a key would not be told from a missing one.
-            ops.iter().for_each(|op| play.evidence().add(op.digest.hi, &op.key));
+            ops.iter().for_each(|op| play.evidence().add(op.digest.hi, op.key));
         }
         for op in ops {
-            match self.leave_one(&mut play, &op.key).await {
+            match self.leave_one(&mut play, op.key).await {
                 Ok(true) => {}
                 outcome => {
                     self.counters.failed_removals.add(1);
-                    left_behind.push((op.digest.hi, op.key.as_slice().into()));
+                    left_behind.push((op.digest.hi, op.key.into()));
                     let error = outcome.err().unwrap_or(StoreError::Inconsistent { address: op.digest.hi });
                     self.note("a removed key is left in the filter", error);
                 }
@@ -579,16 +585,16 @@ pub(super) fn index_writes(group: &[OwnedChange]) -> Vec<Write> {
 /// A write that is active. Dropped before it is finished, it leaves its keys in doubt.
 struct Begun<'s, F: StoreFilter, E: Engine> {
     store: &'s Store<F, E>,
-    ops: &'s [Op],
+    ops: &'s [Op<'s>],
     changed: Vec<usize>,
     /// Whether a key may have entered the filter, or a row the database.
     entered: bool,
 }
 
 impl<'s, F: StoreFilter, E: Engine> Begun<'s, F, E> {
-    fn new(store: &'s Store<F, E>, ops: &'s [Op], changed: Vec<usize>) -> Self {
-        let hashes = changed.iter().map(|&at| ops[at].digest.hi).collect();
-        store.write_state().changes.begin(hashes);
+    fn new(store: &'s Store<F, E>, ops: &'s [Op<'s>], changed: Vec<usize>) -> Self {
+        // Of all operations: who has looked up a value that is overwritten looks again.
+        store.write_state().changes.begin(ops.iter().map(|op| op.digest.hi).collect());
         Self { store, ops, changed, entered: false }
     }
 
@@ -605,7 +611,7 @@ impl<F: StoreFilter, E: Engine> Drop for Begun<'_, F, E> {
     fn drop(&mut self) {
         let mut state = self.store.write_state();
         if self.entered {
-            let doubt = |&at: &usize| (self.ops[at].digest.hi, self.ops[at].key.as_slice().into());
+            let doubt = |&at: &usize| (self.ops[at].digest.hi, self.ops[at].key.into());
             state.doubts.extend(self.changed.iter().map(doubt));
             state.urgent = true;
             state.lost |= !F::HASH_ADDRESSED;

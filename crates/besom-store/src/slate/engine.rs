@@ -174,10 +174,11 @@ impl Engine for Slate {
             // What the store says of itself must not expire, nor the data without its item in the filter.
             let lasting = PutOptions { ttl: Ttl::NoExpiry };
             let mut batch = WriteBatch::new();
-            for Write { table, key, value } in writes {
+            for Write { table, mut key, value } in writes {
+                key.insert(0, prefix(table));
                 match value {
-                    Some(value) => batch.put_bytes_with_options(row(table, &key), value.into(), &lasting),
-                    None => batch.delete(row(table, &key)),
+                    Some(value) => batch.put_bytes_with_options(key.into(), value.into(), &lasting),
+                    None => batch.delete(key),
                 }
             }
             let handle = db.write(batch).await?;

@@ -230,6 +230,32 @@ fn a_write_knows_of_a_commit_that_came_late() {
     with_twins(&Looks);
 }
 
+/// Before, who overwrote a value, or removed it, after somebody else had overwritten it got the one before that.
+#[test]
+fn a_write_returns_the_value_that_it_replaces() {
+    for removes in [false, true] {
+        let scene = Scene::new(Layout::Hashed, telescoping, None);
+        let returned = std::thread::scope(|scope| {
+            let (arrived, go) = scene.dice.stop(Stop::Commit);
+            let first = scope.spawn(|| wait(scene.store.insert(&key(1), b"first")).unwrap());
+            arrived.recv_timeout(Duration::from_secs(60)).unwrap();
+            scene.dice.take_reads();
+            let second = scope.spawn(|| match removes {
+                true => wait(scene.store.remove(&key(1))).unwrap(),
+                false => wait(scene.store.insert(&key(1), b"second")).unwrap(),
+            });
+            // It has looked, and waits for the first.
+            while scene.dice.take_reads() == [0, 0] {
+                std::thread::yield_now();
+            }
+            go.send(()).unwrap();
+            [first.join().unwrap(), second.join().unwrap()]
+        });
+        assert_eq!(returned, [Some(b"old".to_vec()), Some(b"first".to_vec())]);
+        wait(scene.store.verify()).unwrap();
+    }
+}
+
 fn cuckooing(_: usize, _: Seed) -> Result<CuckooingFilter, BuildError> {
     CuckooingFilter::builder().capacity(30).false_positive_rate(0.2).seed(3_u64).build()
 }
