@@ -16,7 +16,7 @@ const PRESETS: &[(&str, &str)] = &[
     ("extension-reset", "extension:overflow=reset"),
     ("broom-bins", "broom:table=bins"),
     ("broom-quotient", "broom:table=quotient"),
-    ("cuckoo-4x1", "cuckoo:shape=4x1"),
+    ("cuckoo-remote-4x1", "cuckoo-remote:shape=4x1"),
 ];
 
 macro_rules! config {

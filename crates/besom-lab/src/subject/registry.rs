@@ -124,7 +124,7 @@ fn ours(name: &'static str) -> Option<Entry> {
     // The default of a `TinySet` is smaller, and does not remove.
     let removal = kind.removes() && kind != Kind::TinySet;
     // `cuckoo` is listed in the shape of its builder, and the yardstick of the papers, `cuckoo-remote`, in this one.
-    let listed = kind.is_configured() && name != "cuckoo-4x1";
+    let listed = kind.is_configured() && name != "cuckoo-remote-4x1";
     listed.then_some(Entry { name, adaptive: kind.repairs(), removal, states, build: build_ours })
 }
 
