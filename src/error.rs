@@ -212,7 +212,7 @@ macro_rules! ensure {
 pub(crate) use ensure;
 
 /// What an operation of an adaptive filter with a remote of type `R` returns.
-pub(crate) type RemoteResult<T, R> = Result<T, AdaptiveError<<R as crate::Remote>::Error>>;
+pub type RemoteResult<T, R> = Result<T, AdaptiveError<<R as crate::Remote>::Error>>;
 
 #[cfg(test)]
 mod tests {

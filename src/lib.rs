@@ -112,7 +112,7 @@ pub mod whitelist;
 // What most programs need.
 pub use bins::{BinFilter, BinFilterBuilder};
 pub use broom::{BroomFilter, BroomFilterBuilder};
-pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError};
+pub use error::{AdaptiveError, BuildError, BulkError, FullError, InvariantError, MergeError, RemoteResult};
 pub use extension::{ExtensionFilter, ExtensionFilterBuilder};
 pub use filter::{
     Adaptation, Adaptive, Authority, Filter, FilterStats, Growable, HashAddressed, Insert, InsertManyError,
@@ -136,7 +136,6 @@ pub mod isa {
 pub(crate) use bloom::{BlockedBloomFilter, BloomFilter};
 pub(crate) use cascade::{AdaptiveBloomFilter, Cascade};
 pub(crate) use cuckoo::{CuckooFilter, CuckooingFilter, CyclicFilter, RemoteCuckooFilter, SwappingFilter};
-pub(crate) use error::RemoteResult;
 pub(crate) use quotient::QuotientFilter;
 pub(crate) use telescoping::UncompressedTelescopingFilter;
 pub(crate) use tinyset::TinySet;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+#[cfg(doc)]
+use crate::AdaptiveError;
 use crate::exact::ExactList;
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist, Runs};
 use crate::{

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+#[cfg(doc)]
+use crate::AdaptiveError;
 use crate::extension::Place;
 use crate::filter::{Adaptation, Adaptive, Filter, FilterStats};
 use crate::format::{Decoder, Encoder, FormatError, Kind, Persist};

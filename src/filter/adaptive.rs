@@ -2,6 +2,8 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
+#[cfg(doc)]
+use crate::AdaptiveError;
 use crate::{Adaptation, BuildError, Digest, Filter, Key, RebuildError, Remote, RemoteResult};
 
 use super::rebuild;

@@ -1,5 +1,7 @@
 //! Growth of adaptive filters.
 
+#[cfg(doc)]
+use crate::AdaptiveError;
 use crate::{Adaptive, Remote, RemoteResult};
 
 /// An adaptive filter that can be given more room.

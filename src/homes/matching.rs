@@ -3,15 +3,40 @@
 /// For every key an item of its own that accepts it, for as many keys as possible; of two keys that cannot both have
 /// one, the first gets it.
 pub(crate) fn pair(keys: usize, items: usize, accepts: impl Fn(usize, usize) -> bool) -> Vec<Option<usize>> {
-    let (mut item_of, mut key_of) = (vec![None; keys], vec![None; items]);
-    for key in 0..keys {
-        // Nearly always the first item that accepts is free.
-        match (0..items).find(|&item| key_of[item].is_none() && accepts(key, item)) {
-            Some(item) => (item_of[key], key_of[item]) = (Some(item), Some(key)),
-            None => augment(key, &mut item_of, &mut key_of, &accepts),
+    let mut pairs = Pairs::default();
+    pairs.find(keys, items, accepts);
+    pairs.item_of
+}
+
+/// Who has which item, in memory that is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    item_of: Vec<Option<usize>>,
+    key_of: Vec<Option<usize>>,
+}
+
+impl Pairs {
+    /// The same as [`pair`].
+    pub(crate) fn find(
+        &mut self,
+        keys: usize,
+        items: usize,
+        accepts: impl Fn(usize, usize) -> bool,
+    ) -> &[Option<usize>] {
+        let Self { item_of, key_of } = self;
+        for (all, len) in [(&mut *item_of, keys), (&mut *key_of, items)] {
+            all.clear();
+            all.resize(len, None);
         }
+        for key in 0..keys {
+            // Nearly always the first item that accepts is free.
+            match (0..items).find(|&item| key_of[item].is_none() && accepts(key, item)) {
+                Some(item) => (item_of[key], key_of[item]) = (Some(item), Some(key)),
+                None => augment(key, item_of, key_of, &accepts),
+            }
+        }
+        item_of
     }
-    item_of
 }
 
 /// Finds an item for a key if others have to take other items for that: breadth first along alternating paths. Anyone

@@ -7,7 +7,7 @@
 use crate::{AdaptiveError, Digest, FullError, Remote, RemoteResult};
 
 use super::keys::visit;
-use super::matching::pair;
+use super::matching::Pairs;
 use super::{Filling, Homed};
 
 /// Doubles table and capacity; on an error the filter is as it was.
@@ -40,14 +40,14 @@ fn merge<G: Homed, R: Remote>(
     take: &mut Merge<'_, G, R::Error>,
 ) -> RemoteResult<(), R> {
     let homes = table.homes();
-    let mut unit = Unit { number: 0, digests: Vec::new(), items: Vec::new(), used: 0 };
+    let mut unit = Unit { number: 0, keys: Vec::new(), items: Vec::new(), pairs: Pairs::default(), used: 0 };
     visit(0..=u64::MAX, table.hasher(), remote, &mut |digest, _| {
-        let number = homes.unit(homes.of(digest.hi));
+        let number = homes.unit_of(digest.hi);
         if number != unit.number {
             unit.flush(table, take)?;
             unit.number = number;
         }
-        unit.digests.push(digest);
+        unit.keys.push((homes.of(digest.hi), digest));
         Ok(())
     })?;
     unit.flush(table, take)?;
@@ -58,8 +58,10 @@ fn merge<G: Homed, R: Remote>(
 /// The keys and items of one unit.
 struct Unit<I> {
     number: u64,
-    digests: Vec<Digest>,
+    /// With their homes.
+    keys: Vec<(u64, Digest)>,
     items: Vec<(u64, I)>,
+    pairs: Pairs,
     /// How many items had a key, in all units.
     used: usize,
 }
@@ -71,15 +73,14 @@ impl<I: Copy> Unit<I> {
         table: &G,
         take: &mut Merge<'_, G, E>,
     ) -> Result<(), AdaptiveError<E>> {
-        if self.digests.is_empty() {
+        if self.keys.is_empty() {
             return Ok(());
         }
         self.items.clear();
         table.items_of_unit(self.number, &mut self.items);
-        let (homes, mut items) = (table.homes(), &self.items[..]);
-        let home_of = |digest: &Digest| homes.of(digest.hi);
-        for keys in self.digests.chunk_by(|one, other| home_of(one) == home_of(other)) {
-            let home = home_of(&keys[0]);
+        let mut items = &self.items[..];
+        for keys in self.keys.chunk_by(|one, other| one.0 == other.0) {
+            let home = keys[0].0;
             while let [(before, _), rest @ ..] = items
                 && *before < home
             {
@@ -87,19 +88,19 @@ impl<I: Copy> Unit<I> {
             }
             let (own, rest) = items.split_at(items.iter().take_while(|item| item.0 == home).count());
             items = rest;
-            if let (&[key], &[(_, item)]) = (keys, own) {
+            if let (&[(_, key)], &[(_, item)]) = (keys, own) {
                 let item = Some(item).filter(|&item| table.accepts(item, key));
                 self.used += usize::from(item.is_some());
                 take(key, item)?;
                 continue;
             }
-            let item_of = pair(keys.len(), own.len(), |key, item| table.accepts(own[item].1, keys[key]));
-            for (&key, item) in keys.iter().zip(item_of) {
+            let accepts = |key: usize, item: usize| table.accepts(own[item].1, keys[key].1);
+            for (&(_, key), item) in keys.iter().zip(self.pairs.find(keys.len(), own.len(), accepts)) {
                 self.used += usize::from(item.is_some());
                 take(key, item.map(|item| own[item].1))?;
             }
         }
-        self.digests.clear();
+        self.keys.clear();
         Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! Homes: which range of addresses the keys have that a table cannot tell apart by their places.
 //!
 //! The upper half of a digest times the number of *units* of a table (its slots or bins) is a fixed-point number. Its
-//! integer part is the unit; with some digits behind it, the first of them in any base, it is the *home*. So homes, units and addresses ascend
-//! together, and the keys of a home are those whose address lies in one range, whatever the size of the table:
+//! integer part is the unit; with some digits behind it, the first of them in any base, it is the *home*. So homes,
+//! units and addresses ascend together, and the keys of a home are those whose address lies in one range, whatever the
+//! size of the table:
 //!
 //! ```text
 //! home h of M = units · parts · 2^digits     ⌈h · 2^64 / M⌉ ..= ⌈(h + 1) · 2^64 / M⌉ − 1
@@ -25,7 +26,14 @@ impl Homes {
     /// The home of an address.
     #[inline]
     pub(crate) fn of(self, address: u64) -> u64 {
-        ((u128::from(address) * self.whole()) >> (64 - self.digits)) as u64
+        // Units and parts are so few that their product has 64 bits.
+        ((u128::from(address) * u128::from(self.units * self.parts)) >> (64 - self.digits)) as u64
+    }
+
+    /// The unit of an address.
+    #[inline]
+    pub(crate) fn unit_of(self, address: u64) -> u64 {
+        ((u128::from(address) * u128::from(self.units)) >> 64) as u64
     }
 
     /// The unit of a home.
@@ -46,7 +54,6 @@ impl Homes {
     }
 
     /// Units times parts.
-    #[inline]
     fn whole(self) -> u128 {
         u128::from(self.units) * u128::from(self.parts)
     }
@@ -87,6 +94,7 @@ mod tests {
                 assert!(start == 0 || homes.of(start - 1) + 1 == home, "{homes:?}");
                 assert!(end == u64::MAX || homes.of(end + 1) - 1 == home, "{homes:?}");
                 let unit = homes.unit(home);
+                assert_eq!((homes.unit_of(start), homes.unit_of(end)), (unit, unit), "{homes:?}");
                 let of_unit = homes.of_units(unit..=unit);
                 assert!(*of_unit.start() <= start && end <= *of_unit.end());
                 let alone = Homes { units, parts: 1, digits: 0 };
