@@ -10,8 +10,8 @@
 //!
 //! A filter is `plain` if it works alone and `adaptive` if it has a remote. Beyond that it can `remove` keys, `adapt`
 //! without a remote, `merge` with another of its kind, and be taken apart into `runs` for deltas; an `inert` one
-//! repairs nothing although it has a remote. `list` and `parts` are not built
-//! from parameters: the one is made of two lists, the other of any other filter.
+//! repairs nothing although it has a remote. `list` and `parts` are not built from parameters: the one is made of two
+//! lists, the other of any other filter.
 
 macro_rules! roster {
     ($rows:ident) => {
